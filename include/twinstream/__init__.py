@@ -1,0 +1,32 @@
+"""Twinstream: declare a pipeline once, stream it exactly once, and be able to prove the result."""
+
+from __future__ import annotations
+
+from twinstream.operators import Aggregate, Append, approx_distinct, avg, count, first, fixed, last, max_, min_, sum_
+from twinstream.pipeline import Orchestration, Pipeline
+from twinstream.prepare import batch_time
+from twinstream.sinks.delta import DeltaSink
+from twinstream.sources.files import FileSource
+from twinstream.watermark import Watermark
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aggregate",
+    "Append",
+    "DeltaSink",
+    "FileSource",
+    "Orchestration",
+    "Pipeline",
+    "Watermark",
+    "approx_distinct",
+    "avg",
+    "batch_time",
+    "count",
+    "first",
+    "fixed",
+    "last",
+    "max_",
+    "min_",
+    "sum_",
+]

@@ -1,0 +1,5 @@
+"""`python -m twinstream.cli`."""
+
+from twinstream.cli.main import main
+
+main()

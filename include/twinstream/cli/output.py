@@ -1,0 +1,68 @@
+"""Where words go: data to standard output, everything else to standard error, JSON when it is asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from twinstream.errors import TwinstreamError
+
+out = Console(file=sys.stdout, highlight=False)
+err = Console(stderr=True, highlight=False)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+
+
+def emit(data: object, as_json: bool, render: Callable[[], None]) -> None:
+    """Prints a command's result as JSON or for people."""
+    if as_json:
+        print(json.dumps(data, ensure_ascii=False, default=str))
+    else:
+        render()
+
+
+def say(text: str) -> None:
+    """A line for people, apart from the data."""
+    err.print(text, markup=False)
+
+
+def report(error: TwinstreamError, as_json: bool) -> None:
+    """One clear error: the cause, what was left untouched, the next step."""
+    if as_json:
+        print(json.dumps({"error": describe(error)}, ensure_ascii=False), file=sys.stderr)
+        return
+    err.print(f"{error.title}: ", style="bold red", end="", markup=False)
+    err.print(error.what, markup=False, soft_wrap=True)
+    for text in (error.untouched, error.next_step):
+        if text:
+            err.print(f"  {text}", markup=False, soft_wrap=True)
+
+
+def describe(error: TwinstreamError) -> dict[str, Any]:
+    return {
+        "kind": type(error).__name__,
+        "what": error.what,
+        "untouched": error.untouched,
+        "next_step": error.next_step,
+    }
+
+
+def ago(micros: int | None, now: int) -> str:
+    """How long ago, in the largest unit that fits."""
+    if micros is None:
+        return "–"
+    seconds = max(0.0, (now - micros) / 1_000_000)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def number(value: int | float) -> str:
+    """Digits in groups of three."""
+    return f"{value:,.0f}".replace(",", " ")

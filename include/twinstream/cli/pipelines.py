@@ -1,0 +1,7 @@
+"""Commands about definitions."""
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Filled in next."""

@@ -1,0 +1,149 @@
+"""Commands that move data: generate, drain, status."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from twinstream.cli.output import AsJson, ago, emit, number, out, say
+from twinstream.cli.progress import DrainProgress
+from twinstream.cli.session import engine
+from twinstream.engine import DrainRequest
+from twinstream.errors import SettingsError
+from twinstream.runtime.status import moment, status_of
+
+Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(generate)
+    app.command()(drain)
+    app.command()(status)
+
+
+def generate(
+    pipeline: Pipeline,
+    events: Annotated[int, typer.Option(min=1, help="How many events to write.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="The same seed and start give the same bytes.")] = 1,
+    duplicates: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of repeated records.")] = 0.0,
+    late: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of events that come late.")] = 0.0,
+    poison: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of records that are broken.")] = 0.0,
+    events_per_file: Annotated[int, typer.Option(min=1, help="Events in each file.")] = 10_000,
+    start: Annotated[
+        str | None, typer.Option(help="Event time of the first event (ISO; default: so that it ends now).")
+    ] = None,
+    rate: Annotated[float, typer.Option(min=0.001, help="Events per second of event time.")] = 100.0,
+    nested: Annotated[bool, typer.Option(help="Files in one folder per date.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write realistic, seeded events into the pipeline's source folder."""
+    from twinstream.generator import generate as write
+
+    with engine() as opened:
+        definition = opened.definition(pipeline)
+        source = definition.pipeline.source
+        folder = opened.places(definition).resolve(source.path)  # type: ignore[attr-defined]
+        folder.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        made = write(
+            source.columns, folder, record_id=definition.pipeline.record_id, event_time=definition.pipeline.event_time,
+            events=events, seed=seed, duplicates=duplicates, late=late, poison=poison, events_per_file=events_per_file,
+            start=_moment(start), rate=rate, nested=nested, format=source.format,  # type: ignore[attr-defined]
+        )  # fmt: skip
+        data = {
+            "pipeline": pipeline, "folder": str(folder), "files": len(made.files), "events": made.events,
+            "duplicates": made.duplicates, "late": made.late, "poison": made.poison, "bytes": made.bytes,
+            "seconds": round(time.monotonic() - began, 2),
+        }  # fmt: skip
+        emit(data, as_json, lambda: say(
+            f"Wrote {number(made.events)} events in {len(made.files)} files to {folder} "
+            f"({made.duplicates} repeated, {made.late} late, {made.poison} broken)."
+        ))  # fmt: skip
+
+
+def drain(
+    pipeline: Pipeline,
+    max_batches: Annotated[int | None, typer.Option(min=1, help="Stop after so many txids.")] = None,
+    batch_records: Annotated[int | None, typer.Option(min=1, help="Records per txid for what is planned now.")] = None,
+    group: Annotated[
+        int | None, typer.Option(min=0, help="Txids per Spark job (0: no limit; default: by the rate controller).")
+    ] = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for another runner's lease.")] = 90.0,
+    as_json: AsJson = False,
+) -> None:
+    """Plan what is new and commit it, txid by txid, exactly once."""
+    began = time.monotonic()
+    with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
+        request = DrainRequest(max_batches, batch_records, None if group is None else group or 1_000_000_000, wait)
+        drained = opened.drain(pipeline, request, progress)
+        generation = opened.ledger.generations.current(pipeline)
+        assert generation is not None
+        seconds = time.monotonic() - began
+    data = {
+        "pipeline": pipeline, "generation": generation.number, "txids": drained.txids, "records": drained.records,
+        "late": drained.late, "dead": drained.dead, "frontier": generation.frontier,
+        "watermark": moment(generation.watermark), "epoch": drained.epoch, "seconds": round(seconds, 2),
+    }  # fmt: skip
+    if drained.txids:
+        text = (
+            f"Committed {drained.txids} txids, {number(drained.records)} records in {seconds:.1f} s "
+            f"({drained.late} late, {drained.dead} dead letters). Frontier {generation.frontier}."
+        )
+    else:
+        text = f"Nothing to do: {pipeline} is at its frontier, txid {generation.frontier}."
+    emit(data, as_json, lambda: say(text))
+
+
+def status(pipeline: Pipeline, as_json: AsJson = False) -> None:
+    """Show where a pipeline stands: frontier, lag, watermark, accounting, attempts."""
+    with engine() as opened:
+        definition = opened.definition(pipeline)
+        data = status_of(opened.ledger, definition)
+        emit(data, as_json, lambda: _show_status(data))
+
+
+def _show_status(data: dict[str, Any]) -> None:
+    from rich.table import Table
+
+    out.print(f"[bold]{data['pipeline']}[/bold]  {data['guarantee']}")
+    if data["generation"] is None:
+        out.print("Not run yet.", markup=False)
+        return
+    now = data["now_micros"]
+    rows = [
+        ("generation", f"{data['generation']} (definition {data['definition'][:8]})"),
+        ("frontier", f"txid {data['frontier']} of {data['planned']} planned"),
+        ("backlog", f"{data['backlog']['txids']} txids, {number(data['backlog']['records'])} records"),
+        ("lag", ago(data["backlog"]["oldest_micros"], now) if data["backlog"]["txids"] else "none"),
+        ("watermark", data["watermark"] or "–"),
+        ("runner", data["runner"] or "none"),
+        ("accounting", ", ".join(f"{name} {number(n)}" for name, n in data["accounting"].items())),
+    ]
+    for name, value in rows:
+        out.print(f"  {name:<11} {value}", markup=False)
+    for entry in data["open"]:
+        out.print(f"  txid {entry['txid']}: {entry['state']} {entry['reason'] or ''}", markup=False)
+    table = Table("attempt", "txids", "no.", "epoch", "outcome", "started", "error", box=None, pad_edge=False)
+    for attempt in data["attempts"]:
+        span = f"{attempt['first_txid']}–{attempt['last_txid']}"
+        table.add_row(
+            str(attempt["id"]), span, str(attempt["number"]), str(attempt["epoch"]), attempt["outcome"],
+            ago(attempt["started_at"], now) + " ago", attempt["error"] or "",
+        )  # fmt: skip
+    if data["attempts"]:
+        out.print(table)
+
+
+def _moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise SettingsError(
+            f"--start {text!r} is not a moment in time.", next_step="Write 2026-01-31T12:00:00Z."
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,179 @@
+"""Generations: the lives of a pipeline, and which of them is the one that readers see."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, Select, and_, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from twinstream.errors import Refused
+from twinstream.ledger.database import Database
+from twinstream.ledger.journal import write_entry
+from twinstream.ledger.schema import claims, generations, leases
+
+CURRENT = "current"
+BUILDING = "building"
+RETIRED = "retired"
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One life of a pipeline from its first record under one definition."""
+
+    id: int
+    pipeline: str
+    number: int
+    uid: str
+    state: str
+    definition_hash: str
+    definition: str
+    last_txid: int
+    frontier: int
+    watermark: int | None
+    bytes_per_second: float | None
+
+    @property
+    def name(self) -> str:
+        """Names its paths and its application ids; never used twice, even if the ledger is made anew."""
+        return f"g{self.number}-{self.uid}"
+
+
+class Generations:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def current(self, pipeline: str) -> Generation | None:
+        with self._db.read() as connection:
+            return self._find(connection, pipeline, CURRENT)
+
+    def get(self, generation: int) -> Generation:
+        with self._db.read() as connection:
+            return _generation(connection.execute(select(generations).where(generations.c.id == generation)).one())
+
+    def of(self, pipeline: str) -> list[Generation]:
+        """All generations of a pipeline, oldest first."""
+        statement = select(generations).where(generations.c.pipeline == pipeline).order_by(generations.c.number)
+        with self._db.read() as connection:
+            return [_generation(row) for row in connection.execute(statement)]
+
+    def open(self, pipeline: str, definition_hash: str, definition: str) -> Generation:
+        """The current generation, or the first one if the pipeline has none; safe when two start at once."""
+        return self.current(pipeline) or self._add(pipeline, CURRENT, definition_hash, definition)
+
+    def build(self, pipeline: str, definition_hash: str, definition: str) -> Generation:
+        """The generation that is being built under this definition, or a new one beside the current one."""
+        with self._db.read() as connection:
+            found = self._find(connection, pipeline, BUILDING)
+        if found is not None and found.definition_hash == definition_hash:
+            return found
+        return self._add(pipeline, BUILDING, definition_hash, definition)
+
+    def adopt(self, pipeline: str, number: int, uid: str, definition_hash: str, definition: str) -> Generation:
+        """A generation that the sink has and this ledger lost."""
+        with self._db.write("generation") as connection:
+            return self._insert(connection, pipeline, number, uid, CURRENT, definition_hash, definition)
+
+    def promote(self, generation: Generation) -> None:
+        """Makes a built generation the one that readers see, in one step, and fences the old one's runner.
+
+        Refused while its source position is behind the old one's: readers would see less than before.
+        """
+        with self._db.write("promote") as connection:
+            old = self._find(connection, generation.pipeline, CURRENT)
+            if old is not None:
+                self._db.lock_generation(connection, old.id)
+                behind = connection.execute(_missing_claims(old.id, generation.id)).scalar_one()
+                if behind:
+                    raise Refused(
+                        f"Generation {generation.number} is behind generation {old.number}: {behind} of its files are "
+                        "not committed in the new one yet.",
+                        next_step=f"Run `twinstream replay {generation.pipeline}` again.",
+                    )
+                connection.execute(update(generations).where(generations.c.id == old.id).values(state=RETIRED))
+                connection.execute(
+                    update(leases).where(leases.c.generation == old.id).values(epoch=leases.c.epoch + 1, expires_at=0)
+                )
+            changed = connection.execute(
+                update(generations)
+                .where(generations.c.id == generation.id, generations.c.state == BUILDING)
+                .values(state=CURRENT)
+            ).rowcount
+            if changed != 1:
+                raise Refused(f"Generation {generation.number} is not being built any more.")
+            write_entry(
+                connection, generation.id, self._db.now(connection), "promoted", f"generation {generation.number}"
+            )
+
+    def _add(self, pipeline: str, state: str, definition_hash: str, definition: str) -> Generation:
+        """Adds a generation, unless another process was faster; a building one with another definition gives way."""
+        try:
+            with self._db.write("generation") as connection:
+                found = self._find(connection, pipeline, state)
+                if found is not None and (state == CURRENT or found.definition_hash == definition_hash):
+                    return found
+                if found is not None:
+                    connection.execute(update(generations).where(generations.c.id == found.id).values(state=RETIRED))
+                newest = select(func.max(generations.c.number)).where(generations.c.pipeline == pipeline)
+                number = (connection.execute(newest).scalar() or 0) + 1
+                uid = secrets.token_hex(4)
+                return self._insert(connection, pipeline, number, uid, state, definition_hash, definition)
+        except IntegrityError:
+            with self._db.read() as connection:
+                found = self._find(connection, pipeline, state)
+            if found is None:
+                raise
+            return found
+
+    def _insert(
+        self,
+        connection: Connection,
+        pipeline: str,
+        number: int,
+        uid: str,
+        state: str,
+        definition_hash: str,
+        definition: str,
+    ) -> Generation:
+        connection.execute(
+            insert(generations).values(
+                pipeline=pipeline, number=number, uid=uid, state=state, definition_hash=definition_hash,
+                definition=definition, created_at=self._db.now(connection),
+            )
+        )  # fmt: skip
+        found = self._find(connection, pipeline, state)
+        assert found is not None
+        return found
+
+    def note_rate(self, generation: int, bytes_per_second: float) -> None:
+        """Keeps what the rate controller learned for the next run."""
+        with self._db.write("rate") as connection:
+            connection.execute(
+                update(generations).where(generations.c.id == generation).values(bytes_per_second=bytes_per_second)
+            )
+
+    @staticmethod
+    def _find(connection: Connection, pipeline: str, state: str) -> Generation | None:
+        row = connection.execute(
+            select(generations).where(generations.c.pipeline == pipeline, generations.c.state == state)
+        ).first()
+        return None if row is None else _generation(row)
+
+
+def _missing_claims(old: int, new: int) -> Select[tuple[int]]:
+    """How many names the old generation has committed that the new one has not."""
+    theirs, ours = claims.alias("theirs"), claims.alias("ours")
+    committed = select(generations.c.frontier).where(generations.c.id == new).scalar_subquery()
+    frontier = select(generations.c.frontier).where(generations.c.id == old).scalar_subquery()
+    same = and_(ours.c.generation == new, ours.c.folder == theirs.c.folder, ours.c.name == theirs.c.name)
+    return (
+        select(func.count())
+        .select_from(theirs.outerjoin(ours, and_(same, ours.c.txid <= committed)))
+        .where(theirs.c.generation == old, theirs.c.txid <= frontier, ours.c.txid.is_(None))
+    )
+
+
+def _generation(row: Row[tuple[object, ...]]) -> Generation:
+    values = {name: value for name, value in row._mapping.items() if name != "created_at"}
+    return Generation(**values)

@@ -1,0 +1,35 @@
+"""The journal: what people and recoveries did to a generation, in their words."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select
+
+from twinstream.ledger.database import Database
+from twinstream.ledger.schema import journal
+
+
+def write_entry(
+    connection: Connection,
+    generation: int,
+    at: int,
+    kind: str,
+    detail: str,
+    txid: int | None = None,
+) -> None:
+    """Adds an entry inside the transaction that did what it tells of."""
+    connection.execute(insert(journal).values(generation=generation, at=at, kind=kind, detail=detail, txid=txid))
+
+
+class Journal:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def newest(self, generation: int, limit: int = 20) -> list[dict[str, object]]:
+        statement = (
+            select(journal.c.at, journal.c.kind, journal.c.txid, journal.c.detail)
+            .where(journal.c.generation == generation)
+            .order_by(journal.c.id.desc())
+            .limit(limit)
+        )
+        with self._db.read() as connection:
+            return [dict(row._mapping) for row in connection.execute(statement)]

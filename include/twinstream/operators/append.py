@@ -1,0 +1,77 @@
+"""Append: the prepared rows are the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twinstream.errors import DefinitionError
+from twinstream.operators.base import EVENT_TIME, KEPT, col, user_columns
+from twinstream.operators.checks import output_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from twinstream.operators.windows import Fixed
+
+
+@dataclass(frozen=True)
+class Append:
+    """Stateless: a kept row is a result row, and merging changes nothing."""
+
+    @property
+    def stateless(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """None: rows may be equal."""
+        return ()
+
+    @property
+    def window(self) -> Fixed | None:
+        """None."""
+        return None
+
+    def check(self, columns: Mapping[str, str | None]) -> None:
+        """Refuse rows without columns and names that are reserved or there twice."""
+        if not columns:
+            raise DefinitionError("Append has no columns to write.", next_step="Select at least one in prepare.")
+        output_names(columns, "Append")
+
+    def canonical(self) -> dict[str, object]:
+        """Everything that changes results."""
+        return {"operator": "append"}
+
+    def result_columns(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """The prepared columns."""
+        return dict(columns)
+
+    def state_columns(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """The prepared columns and the event time that lateness is judged by."""
+        return {EVENT_TIME: "timestamp", **columns}
+
+    def full(self, rows: DataFrame) -> DataFrame:
+        """All rows without what is hidden."""
+        return rows.drop(*(name for name in rows.columns if name.startswith("_")))
+
+    def partial(self, rows: DataFrame, by: Sequence[str], extra: Sequence[Column]) -> DataFrame:
+        """The kept rows; there is no aggregation that `extra` could ride along with, so it is left out."""
+        names = [*by, EVENT_TIME, *user_columns(rows)]
+        return rows.where(col(KEPT)).select(*map(col, names))
+
+    def merge(self, states: DataFrame) -> DataFrame:
+        """The same rows."""
+        return states.select(col(EVENT_TIME), *map(col, user_columns(states)))
+
+    def present(self, states: DataFrame) -> DataFrame:
+        """The same rows without what is hidden."""
+        return states.select(*map(col, user_columns(states)))
+
+    def late(self, threshold: Column) -> Column | None:
+        """A row is late when its event time is below the threshold."""
+        from pyspark.sql import functions as F
+
+        return F.coalesce(col(EVENT_TIME) < threshold, F.lit(False))

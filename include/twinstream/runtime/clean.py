@@ -1,0 +1,85 @@
+"""Cleaning: the only deleter. It goes by the ledger and the sink's snapshot, and never below a pin or the retention."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from twinstream.failpoints import durable
+from twinstream.ledger import Ledger
+from twinstream.sinks.base import Base
+from twinstream.sinks.delta import DeltaStore, LiveFile, read_bases
+
+GRACE_SECONDS = 3600.0
+"""How long a file that no snapshot names any more stays for readers that hold an older snapshot."""
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What a cleaning did."""
+
+    kept_from: int
+    removed: int
+    deleted: int
+    leftovers: int
+
+
+def clean(
+    ledger: Ledger, generation: int, store: DeltaStore, retain_seconds: float, grace_seconds: float = GRACE_SECONDS
+) -> Cleaned:
+    """Takes superseded partials and bases out of the table, and deletes what was taken out long enough ago."""
+    snapshot = store.snapshot()
+    bases = {base.number: base for base in read_bases(store.folder, snapshot)}
+    keep = _oldest_to_keep(ledger, generation, list(bases.values()), retain_seconds)
+    removed: dict[str, list[LiveFile]] = {}
+    if keep is not None:
+        needed = {part for base in bases.values() if base.number >= keep.number for part in base.parts}
+        removed = {
+            "partial": [f for f in snapshot.files.get("partial", ()) if (f.last_txid or 0) <= keep.frontier],
+            "base": [f for f in snapshot.files.get("base", ()) if f.base not in needed],
+        }
+    gone = [file for files in removed.values() for file in files]
+    if keep is not None and gone:
+        ledger.pins.remove_later(generation, [file.path for file in gone], grace_seconds)
+        store.replace(removed, [], {"kept": keep.frontier})
+    return Cleaned(
+        kept_from=keep.frontier if keep else snapshot.kept_from,
+        removed=len(gone),
+        deleted=_delete(ledger, generation, store),
+        leftovers=_remove_leftovers(ledger, generation, store),
+    )
+
+
+def _oldest_to_keep(ledger: Ledger, generation: int, bases: list[Base], retain_seconds: float) -> Base | None:
+    """The newest base that is old enough, so that everything younger than the retention stays readable."""
+    limit = ledger.pins.lowest(generation)
+    cutoff = int((time.time() - retain_seconds) * 1_000_000)
+    settled = [
+        base
+        for base in bases
+        if (limit is None or base.frontier <= limit)
+        and ledger.batches.committed_before(generation, base.frontier, cutoff)
+    ]
+    return max(settled, key=lambda base: base.number) if settled else None
+
+
+def _delete(ledger: Ledger, generation: int, store: DeltaStore) -> int:
+    """Deletes files whose time has come, unless a snapshot names them after all."""
+    due = ledger.pins.to_delete(generation)
+    if not due:
+        return 0
+    live = {file.path for files in store.snapshot().files.values() for file in files}
+    for path in due:
+        if path not in live:
+            with durable("clean.delete"):
+                (store.folder / path).unlink(missing_ok=True)
+    ledger.pins.deleted(generation, due)
+    return len([path for path in due if path not in live])
+
+
+def _remove_leftovers(ledger: Ledger, generation: int, store: DeltaStore) -> int:
+    attempts = ledger.attempts.to_clean(generation)
+    for attempt in attempts:
+        store.remove_staging(attempt.staging)
+        ledger.attempts.cleaned(attempt)
+    return len(attempts)

@@ -1,0 +1,181 @@
+"""Reading a result: merge(base at B, partials after B), base and partials named by one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from twinstream.errors import LedgerSinkMismatch, Refused
+from twinstream.pipeline import Definition
+from twinstream.runtime.process import stored_columns
+from twinstream.sinks.base import Base, mismatch
+from twinstream.sinks.delta import DeltaStore, LiveFile, Snapshot, read_bases, read_manifests
+from twinstream.small_table import small_table
+from twinstream.transaction import Manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class View:
+    """What a read at one frontier is made of."""
+
+    frontier: int
+    watermark: int | None
+    base: Base | None
+    base_files: tuple[LiveFile, ...]
+    partial_files: tuple[LiveFile, ...]
+    late_before: Mapping[int, int]
+    """Txids after the base that have late rows, with the moment that decides which."""
+
+
+def view_of(store: DeltaStore, as_of: int | None = None) -> View:
+    """Chooses base and partials for a read as of a txid (default: the newest committed one)."""
+    snapshot = store.snapshot()
+    newest = snapshot.state.txid
+    frontier = newest if as_of is None else as_of
+    if frontier < 0 or frontier > newest:
+        raise Refused(
+            f"Txid {frontier} is not committed; the newest is {newest}.", next_step="Read as of a lower txid."
+        )
+    if frontier < snapshot.kept_from:
+        raise Refused(
+            f"The result as of txid {frontier} was cleaned away; results are kept from txid {snapshot.kept_from} on.",
+            next_step="Read as of a later txid, or keep more with DeltaSink(retain=…).",
+        )
+    bases = {base.number: base for base in read_bases(store.folder, snapshot)}
+    live = {file.base for file in snapshot.files.get("base", ())}
+    usable = [b for b in bases.values() if b.frontier <= frontier and _is_live(b, bases, live)]
+    base = max(usable, key=lambda found: found.number) if usable else None
+    start = base.frontier if base else 0
+    manifests = read_manifests(store.folder, snapshot, start + 1, frontier)
+    _require_all(store, snapshot, start, frontier, manifests, base, bases)
+    at_frontier = read_manifests(store.folder, snapshot, frontier, frontier) if frontier else []
+    return View(
+        frontier=frontier,
+        watermark=at_frontier[0].watermark if at_frontier else None,
+        base=base,
+        base_files=_base_files(snapshot, base),
+        partial_files=tuple(
+            file
+            for file in snapshot.files.get("partial", ())
+            if file.first_txid is not None and file.last_txid is not None
+            and file.last_txid > start and file.first_txid <= frontier
+        ),
+        late_before={m.txid: m.late_before for m in manifests if m.late_before is not None},
+    )  # fmt: skip
+
+
+def state_rows(
+    spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
+) -> DataFrame:
+    """The merged state rows of a view, late rows left out."""
+    from pyspark.sql import functions as F
+
+    operator = definition.pipeline.operator
+    state = operator.state_columns(columns)
+    frames = []
+    if view.partial_files:
+        schema = stored_columns(definition, columns)
+        rows = spark.read.schema(_ddl(schema)).parquet(*_paths(store, view.partial_files))
+        start = view.base.frontier if view.base else 0
+        rows = rows.where((F.col("_txid") > start) & (F.col("_txid") <= view.frontier))
+        if view.late_before:
+            limits = [{"_txid": txid, "_threshold": limit} for txid, limit in view.late_before.items()]
+            table = small_table(spark, "_txid:bigint,_threshold:bigint", limits)
+            late = operator.late(F.timestamp_micros("_threshold"))
+            assert late is not None
+            rows = rows.join(F.broadcast(table), "_txid", "left").where(~F.coalesce(late, F.lit(False)))
+        frames.append(rows.select(*state))
+    if view.base_files:
+        frames.append(spark.read.schema(_ddl(state)).parquet(*_paths(store, view.base_files)))
+    if not frames:
+        return spark.createDataFrame([], _ddl(state))
+    if len(frames) == 1 and not view.partial_files:
+        return frames[0]
+    together = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return operator.merge(together)
+
+
+def read_result(
+    spark: SparkSession,
+    definition: Definition,
+    columns: Mapping[str, str],
+    store: DeltaStore,
+    *,
+    as_of: int | None = None,
+    closed_only: bool = False,
+) -> DataFrame:
+    """The result as users see it."""
+    from pyspark.sql import functions as F
+
+    view = view_of(store, as_of)
+    rows = definition.pipeline.operator.present(state_rows(spark, definition, columns, store, view))
+    if not closed_only:
+        return rows
+    if definition.pipeline.operator.window is None:
+        raise Refused(
+            f"{definition.name} has no window, so nothing in it is ever closed.",
+            next_step="Read it without --closed-only.",
+        )
+    if view.watermark is None:
+        return rows.where(F.lit(False))
+    return rows.where(F.col("window_end") <= F.timestamp_micros(F.lit(view.watermark)))
+
+
+def read_aside(spark: SparkSession, store: DeltaStore, kind: str, txid: int | None = None) -> DataFrame:
+    """Dead letters (`dead`) or late records (`late`), exactly those of committed txids."""
+    from pyspark.sql import functions as F
+
+    schema = "_txid bigint, _reason string, _file string, _line bigint, _occurrences bigint, _raw string"
+    files = store.snapshot().files.get(kind, ())
+    rows = spark.read.schema(schema).parquet(*_paths(store, files)) if files else spark.createDataFrame([], schema)
+    rows = rows if txid is None else rows.where(F.col("_txid") == txid)
+    return rows.toDF("txid", "reason", "file", "line_hash", "occurrences", "record")
+
+
+def _base_files(snapshot: Snapshot, base: Base | None) -> tuple[LiveFile, ...]:
+    if base is None:
+        return ()
+    return tuple(file for file in snapshot.files.get("base", ()) if file.base in base.parts)
+
+
+def _is_live(base: Base, bases: Mapping[int, Base], live: set[int | None]) -> bool:
+    """A base can be read as long as every part that wrote files still has them."""
+    return all(not bases[part].files or part in live for part in base.parts if part in bases)
+
+
+def _require_all(
+    store: DeltaStore,
+    snapshot: Snapshot,
+    start: int,
+    frontier: int,
+    manifests: Sequence[Manifest],
+    base: Base | None,
+    bases: Mapping[int, Base],
+) -> None:
+    """Nothing that the manifests name may be missing: half a result is never shown as a whole one."""
+    if [manifest.txid for manifest in manifests] != list(range(start + 1, frontier + 1)):
+        raise mismatch(f"The sink has lost manifests between txids {start + 1} and {frontier}")
+    named = {path for manifest in manifests for path in manifest.files}
+    if base is not None:
+        named |= {path for part in base.parts if part in bases for path in bases[part].files}
+    there = {file.path: file.size for files in snapshot.files.values() for file in files}
+    for path in sorted(named):
+        on_disk = store.folder / path
+        if path not in there or not on_disk.exists() or on_disk.stat().st_size != there[path]:
+            raise LedgerSinkMismatch(
+                f"The file {on_disk} belongs to the result but was removed or changed by something else.",
+                untouched="Nothing was read from the damaged result.",
+                next_step="See 'When ledger and sink disagree' in docs/protocol.md for how to go on.",
+            )
+
+
+def _paths(store: DeltaStore, files: Sequence[LiveFile]) -> list[str]:
+    return [str(store.folder / file.path) for file in files]
+
+
+def _ddl(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -1,0 +1,53 @@
+"""Recovery: after any crash the sink says what is committed; the ledger follows, or both stop."""
+
+from __future__ import annotations
+
+from twinstream.errors import Fenced
+from twinstream.ledger import Lease, Ledger
+from twinstream.sinks.base import SinkState, Store, mismatch
+
+
+def recover(ledger: Ledger, store: Store, lease: Lease) -> None:
+    """Takes the sink over under the lease's epoch and brings the ledger's marks up to what the sink has.
+
+    Looks first and touches nothing when the two disagree in a way that no crash explains.
+    """
+    compare(ledger, store, lease.generation, store.state())
+    try:
+        state = store.fence(lease.epoch)
+    except Fenced:
+        ledger.leases.renew(lease)
+        raise mismatch(
+            f"The sink has seen epoch {store.state().epoch}, the ledger only {lease.epoch}: "
+            "the ledger is older than the sink (restored from a backup?)"
+        ) from None
+    compare(ledger, store, lease.generation, state)
+    generation = ledger.generations.get(lease.generation)
+    if state.txid > generation.frontier:
+        manifests = store.manifests(generation.frontier + 1, state.txid)
+        ledger.attempts.committed(lease.generation, manifests, recovered=True)
+
+
+def compare(ledger: Ledger, store: Store, generation_id: int, state: SinkState) -> None:
+    """Raises LedgerSinkMismatch unless a crash between two steps of the protocol explains every difference."""
+    generation = ledger.generations.get(generation_id)
+    if state.txid < generation.frontier:
+        raise mismatch(
+            f"The ledger has committed up to txid {generation.frontier}, the sink has only {state.txid}: "
+            "the sink was rolled back or replaced"
+        )
+    if state.txid > generation.last_txid:
+        raise mismatch(
+            f"The sink has txid {state.txid}, the ledger has planned only up to {generation.last_txid}: "
+            "the ledger is older than the sink (restored from a backup?)"
+        )
+    if state.txid == 0:
+        return
+    first = min(generation.frontier + 1, state.txid)
+    there = store.manifests(first, state.txid)
+    if [manifest.txid for manifest in there] != list(range(first, state.txid + 1)):
+        raise mismatch(f"The sink has lost manifests between txids {first} and {state.txid}")
+    planned = {batch.txid: batch.range_digest for batch in ledger.batches.get(generation_id, first, state.txid)}
+    for manifest in there:
+        if planned.get(manifest.txid) != manifest.range_digest:
+            raise mismatch(f"The sink has committed txid {manifest.txid} with another range than the ledger planned")

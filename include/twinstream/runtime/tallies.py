@@ -1,0 +1,45 @@
+"""Counting records in Spark so that nothing overflows: counts, halves of sums and XORs of record hashes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column
+
+TALLY = ("_records", "_low", "_high", "_xor")
+TALLY_COLUMNS = dict.fromkeys(TALLY, "bigint")
+
+
+def of_records(counts: Column | None = None) -> list[Column]:
+    """Tallies the `_hash` of the rows for which `counts` is true (of all rows if it is None)."""
+    from pyspark.sql import functions as F
+
+    low = F.col("_hash").bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
+    high = F.shiftright("_hash", 32)
+    one = F.lit(1).cast("bigint")
+    values = [one, low, high, F.col("_hash")]
+    if counts is not None:
+        values = [F.when(counts, value) for value in values]
+    sums = [F.sum(value) for value in values[:3]]
+    return [column.alias(name) for column, name in zip([*sums, F.bit_xor(values[3])], TALLY, strict=True)]
+
+
+def of_tallies(prefix: str = "", where: Column | None = None) -> list[Column]:
+    """Adds tallies up, named with a prefix."""
+    from pyspark.sql import functions as F
+
+    columns = [F.col(name) if where is None else F.when(where, F.col(name)) for name in TALLY]
+    sums = [F.sum(column) for column in columns[:3]]
+    return [column.alias(prefix + name) for column, name in zip([*sums, F.bit_xor(columns[3])], TALLY, strict=True)]
+
+
+def row_digest(columns: Sequence[tuple[str, str]]) -> Column:
+    """64 bits over the values of a stored row; nulls are mixed in by position."""
+    from pyspark.sql import functions as F
+
+    nulls = F.concat(*(F.when(F.col(f"`{name}`").isNull(), F.lit("0")).otherwise(F.lit("1")) for name, _ in columns))
+    values = [F.to_json(F.struct(f"`{name}`")) if "map<" in kind else F.col(f"`{name}`") for name, kind in columns]
+    return F.xxhash64(nulls, *values)

@@ -1,0 +1,64 @@
+"""Settings from the environment, checked once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from twinstream.errors import SettingsError
+from twinstream.sources.base import Places
+
+TIME_ZONE = "UTC"
+"""Event times, windows and casts mean UTC everywhere: results must not depend on where a job runs."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where things are and how patient to be."""
+
+    home: Path
+    """Tables, ledger, reports; relative paths in definitions start here."""
+    pipelines: Path
+    ledger_url: str
+    master: str
+    jars: Path | None
+    lease_seconds: float = 60.0
+    group_seconds: float = 60.0
+    """How long a group of txids should take; the rate controller sizes groups for it."""
+    groups_in_flight: int = 2
+    driver_memory: str = "1g"
+
+    @classmethod
+    def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
+        env = os.environ if env is None else env
+        home = Path(env.get("TWINSTREAM_HOME") or ".twinstream").expanduser().absolute()
+        jars = env.get("TWINSTREAM_JARS")
+        return cls(
+            home=home,
+            pipelines=Path(env.get("TWINSTREAM_PIPELINES") or "include/pipelines").expanduser().absolute(),
+            ledger_url=env.get("TWINSTREAM_LEDGER_URL") or f"sqlite:///{home / 'ledger.db'}",
+            master=env.get("TWINSTREAM_MASTER") or "local[*]",
+            jars=Path(jars).expanduser().absolute() if jars else None,
+            lease_seconds=_positive(env, "TWINSTREAM_LEASE_SECONDS", 60.0),
+            group_seconds=_positive(env, "TWINSTREAM_GROUP_SECONDS", 60.0),
+            groups_in_flight=int(_positive(env, "TWINSTREAM_GROUPS_IN_FLIGHT", 2)),
+            driver_memory=env.get("TWINSTREAM_DRIVER_MEMORY") or "1g",
+        )
+
+    def places(self, pipeline: str) -> Places:
+        return Places(self.home, self.home / "reinjected" / pipeline)
+
+
+def _positive(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name)
+    if not text:
+        return default
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise SettingsError(f"{name} is {text!r}.", next_step=f"Set it to a number above 0, for example {default:g}.")
+    return value

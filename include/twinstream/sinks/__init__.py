@@ -1,0 +1,1 @@
+"""Sinks: where results go, and how a commit there is atomic, ordered and fenced."""

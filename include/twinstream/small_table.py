@@ -1,0 +1,18 @@
+"""A few rows as a Spark table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def small_table(spark: SparkSession, fields: str, rows: Sequence[Mapping[str, object]]) -> DataFrame:
+    """Rows as a plan that Spark evaluates by itself: no upload, no job, the same on Connect; values are never SQL."""
+    from pyspark.sql import functions as F
+
+    text = json.dumps([dict(row) for row in rows], ensure_ascii=False)
+    return spark.sql("select 1 as one").select(F.inline(F.from_json(F.lit(text), f"array<struct<{fields}>>")))

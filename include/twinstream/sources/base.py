@@ -1,0 +1,103 @@
+"""What a source must do: say what is new as immutable ranges, and read a range exactly as it was planned.
+
+Files, Kafka partitions with offsets and Delta versions all fit: a range's payload is the source's own business; the
+ledger only keeps it, compares its digest and guards the names it claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from twinstream.errors import TwinstreamError
+from twinstream.transaction import Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class History(Protocol):
+    """What the ledger knows of a generation's plan, as far as a source may ask."""
+
+    def last(self) -> Range | None:
+        """The newest planned range."""
+
+    def known_folders(self) -> Mapping[str, int]:
+        """Folders whose content is all planned, with the modification time they had then."""
+
+    def claimed(self, folder: str) -> set[str]:
+        """Names in a folder that belong to a txid."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a source found: ranges in order, and what stopped it, if anything did."""
+
+    ranges: tuple[Range, ...]
+    seen_folders: tuple[tuple[str, int], ...] = ()
+    problem: TwinstreamError | None = None
+    """Raised once everything before it is committed."""
+    more: bool = False
+    """There is more to plan than was asked for."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One txid's range as the reader needs it."""
+
+    txid: int
+    range: Range
+    batch_time: int
+    discarded: bool = False
+    late_before: int | None = None
+    """Only where lateness must be decided while processing: rows with an event time below it are late."""
+
+    def facts(self) -> dict[str, object]:
+        """What every record of the slice carries, as columns `_txid`, `_batch_micros`, `_discarded`, `_late_before`."""
+        return {
+            "_txid": self.txid,
+            "_batch_micros": self.batch_time,
+            "_discarded": self.discarded,
+            "_late_before": self.late_before,
+        }
+
+
+FACTS = "_txid:bigint,_batch_micros:bigint,_discarded:boolean,_late_before:bigint"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders that relative paths of a definition stand for."""
+
+    home: Path
+    reinjected: Path = field(default=Path())
+
+    def resolve(self, path: str) -> Path:
+        return (self.home / Path(path).expanduser()).absolute()
+
+
+class Source(Protocol):
+    """A replayable source of records."""
+
+    kind: str
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Name and type of each column."""
+
+    def canonical(self) -> dict[str, Any]:
+        """All that changes results, for the definition's hash."""
+
+    def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
+        """New ranges of about `batch_records` records each, until they hold `enough` bytes."""
+
+    def verify(self, places: Places, range: Range) -> None:
+        """Raises SourceChanged if the range does not hold any more what was planned."""
+
+    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
+        """The records of the slices: the columns, the slice's facts, `_file`, `_raw` (text that did not parse), `_misfit`.
+
+        `_misfit` names the first column whose value does not fit its type although the record parses.
+        """

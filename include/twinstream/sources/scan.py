@@ -1,0 +1,161 @@
+"""One quick look through a file when it is planned: how many records, which content, how the lines look.
+
+The count is the source's own word for what it holds, found without Spark; the fingerprint proves later that the
+content is still the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from twinstream.errors import SourceUnreadable
+
+_CHUNK = 1 << 20
+_NEWLINE, _OPEN, _CLOSE, _RETURN = b"\n{}\r"
+_SAMPLE_BYTES = 1 << 16
+_SAMPLE_LINES = 50
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a look through a file found."""
+
+    records: int
+    fingerprint: str
+    plain: bool
+    """Every line is one flat JSON object: Spark's fast JSON reader sees exactly one record a line."""
+
+
+def fingerprint(path: Path) -> str:
+    """Of the bytes as they are on disk."""
+    import xxhash
+
+    digest = xxhash.xxh3_128()
+    with _opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def scan_json_lines(path: Path, nested: bool) -> Scan:
+    """Counts the records of a JSON-lines file: lines with anything but white space on them."""
+    if path.name.endswith(".gz"):
+        return Scan(_count_slowly(path), fingerprint(path), plain=False)
+    import xxhash
+
+    digest = xxhash.xxh3_128()
+    shape = _Shape()
+    with _opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+            shape.add(chunk)
+    if shape.plain(nested):
+        return Scan(shape.lines, digest.hexdigest(), plain=True)
+    return Scan(_count_slowly(path), digest.hexdigest(), plain=False)
+
+
+def sample_json(path: Path) -> list[dict[str, Any]]:
+    """Some parsed records from the head and the tail of a file, to see its columns."""
+    lines: list[bytes] = []
+    try:
+        if path.name.endswith(".gz"):
+            with gzip.open(path) as file:
+                lines = file.read(_SAMPLE_BYTES).split(b"\n")[:_SAMPLE_LINES]
+        else:
+            with path.open("rb") as file:
+                head = file.read(_SAMPLE_BYTES)
+                lines = head.split(b"\n")[:_SAMPLE_LINES]
+                size = path.stat().st_size
+                if size > _SAMPLE_BYTES:
+                    file.seek(-min(_SAMPLE_BYTES, size - _SAMPLE_BYTES), 2)
+                    lines += file.read().split(b"\n")[1:][-_SAMPLE_LINES:]
+    except OSError as error:
+        raise _unreadable(path, error) from error
+    return [record for line in lines if isinstance(record := _parse(line), dict)]
+
+
+class _Shape:
+    """Counts line ends and braces chunk by chunk."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self._opens = 0
+        self._closes = 0
+        self._regular = True
+        self._before = _NEWLINE
+        self._before_that = _CLOSE
+
+    def add(self, chunk: bytes) -> None:
+        import numpy as np
+
+        letters = np.frombuffer(chunk, np.uint8)
+        ends = np.flatnonzero(letters == _NEWLINE)
+        self._opens += int(np.count_nonzero(letters == _OPEN))
+        self._closes += int(np.count_nonzero(letters == _CLOSE))
+        if self._before == _NEWLINE:
+            self.lines += 1
+            self._regular &= chunk[0] == _OPEN
+        starts = ends[:-1] if len(ends) and ends[-1] == len(chunk) - 1 else ends
+        self.lines += len(starts)
+        self._regular &= bool((letters[starts + 1] == _OPEN).all())
+        tail = bytes((self._before_that, self._before))
+        with_tail = np.frombuffer(tail + chunk, np.uint8)
+        last = with_tail[ends + 1]
+        last = np.where(last == _RETURN, with_tail[ends], last)
+        self._regular &= bool((last == _CLOSE).all())
+        joined = tail + chunk[-2:]
+        self._before_that, self._before = joined[-2], joined[-1]
+
+    def plain(self, nested: bool) -> bool:
+        last = self._before_that if self._before == _NEWLINE else self._before
+        ends_well = self.lines == 0 or last in (_CLOSE, _RETURN)
+        balanced = self._opens == self._closes and (nested or self._opens == self.lines)
+        return self._regular and ends_well and balanced
+
+
+def _count_slowly(path: Path) -> int:
+    count = 0
+    try:
+        opened: BinaryIO | gzip.GzipFile = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")
+        with opened as file:
+            for line in _lines(file):
+                count += bool(line.strip(b" \t\r\n"))
+    except (OSError, EOFError) as error:
+        raise _unreadable(path, error) from error
+    return count
+
+
+def _lines(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
+    rest = b""
+    while chunk := file.read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    yield rest
+
+
+def _parse(line: bytes) -> object:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return None
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb", buffering=0)  # type: ignore[return-value]
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> SourceUnreadable:
+    reason = getattr(error, "strerror", None) or str(error)
+    return SourceUnreadable(
+        f"The source file {path} cannot be read: {reason}.",
+        untouched="It belongs to no txid yet; everything planned before it is unaffected.",
+        next_step="Mend or remove the file, then run the command again.",
+    )

@@ -1,0 +1,138 @@
+"""Opening Spark with the settings that results depend on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twinstream.errors import EnvironmentMissing, SettingsError
+from twinstream.settings import TIME_ZONE, Settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULT_SETTINGS = {
+    "spark.sql.session.timeZone": TIME_ZONE,
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Whatever else a cluster sets, these decide about results and are set on every session."""
+
+SESSION_SETTINGS = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+}
+LOCAL_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.speculation": "false",
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+def open_session(settings: Settings, name: str, extra: Mapping[str, str] | None = None) -> SparkSession:
+    """A Spark session for `settings.master`: a local or cluster master, or `sc://…` for Spark Connect."""
+    if settings.master.startswith("sc://"):
+        session = _connect(settings)
+    else:
+        session = _classic(settings, name, extra or {})
+    for key, value in (RESULT_SETTINGS | SESSION_SETTINGS).items():
+        session.conf.set(key, value)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def java_home() -> str | None:
+    """Where Java is, by JAVA_HOME or the path; None if it is not there."""
+    home = os.environ.get("JAVA_HOME")
+    if home and (Path(home) / "bin" / "java").exists():
+        return home
+    found = shutil.which("java")
+    return str(Path(found).resolve().parent.parent) if found else None
+
+
+def require_java() -> str:
+    home = java_home()
+    if home is None:
+        raise EnvironmentMissing(
+            "Java was not found, and Spark needs it.",
+            next_step="Install Java 17 (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME, "
+            "then run `twinstream doctor`.",
+        )
+    return home
+
+
+def find_jars(settings: Settings) -> list[str]:
+    """The jars beside pyspark's own: Delta and the Kafka connector."""
+    if settings.jars is None or not settings.jars.is_dir():
+        return []
+    return sorted(str(path) for path in settings.jars.glob("*.jar"))
+
+
+def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    require_java()
+    cores = os.cpu_count() or 2
+    builder = SparkSession.builder.master(settings.master).appName(f"twinstream {name}")
+    options = {"spark.driver.memory": settings.driver_memory, "spark.log.level": "ERROR", **LOCAL_SETTINGS}
+    if settings.master.startswith("local"):
+        options["spark.sql.shuffle.partitions"] = str(max(2, cores * 2))
+    jars = find_jars(settings)
+    if jars:
+        options["spark.jars"] = ",".join(jars)
+    else:
+        options.pop("spark.sql.extensions")
+        options.pop("spark.sql.catalog.spark_catalog")
+    for key, value in (options | RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
+        builder = builder.config(key, value)
+    log = settings.home / "logs" / "spark.log"
+    try:
+        with _stderr_to(log):
+            return builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentMissing(
+            f"Spark did not start on {settings.master}: {str(error).splitlines()[0]}",
+            next_step=f"Its own words are in {log}; `twinstream doctor` shows what is missing.",
+        ) from error
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Lets the JVM inherit a log file as its standard error: what it says there is for experts, not for every user."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    saved = os.dup(2)
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(target, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(target)
+
+
+def _connect(settings: Settings) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        session: SparkSession = SparkSession.builder.remote(settings.master).getOrCreate()
+    except Exception as error:
+        raise SettingsError(
+            f"Spark Connect does not answer at TWINSTREAM_MASTER: {str(error).splitlines()[0]}",
+            next_step="Start the Connect server, or set TWINSTREAM_MASTER to local[*].",
+        ) from error
+    return session

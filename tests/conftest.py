@@ -1,0 +1,97 @@
+"""What all tests share: one Spark session, one PostgreSQL server, and a seed that is printed and can be repeated."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import hypothesis.core
+import pytest
+
+from tests.servers.postgres import postgres_database as fresh_database
+from tests.servers.postgres import postgres_server
+
+ROOT = Path(__file__).resolve().parent.parent
+JARS = Path(os.environ.setdefault("TWINSTREAM_JARS", str(ROOT / ".jars")))
+
+# Another Spark on this machine must not lend its jars or settings to the tests.
+for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+    os.environ.pop(name, None)
+
+hypothesis.settings.register_profile(
+    "twinstream",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("twinstream")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fixes the seed of every random choice in the run: the one asked for, or a new one."""
+    if config.getoption("hypothesis_seed") is None:
+        config.option.hypothesis_seed = str(secrets.randbits(32))
+        hypothesis.core.global_force_seed = int(config.option.hypothesis_seed)  # type: ignore[assignment]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    chosen = config.getoption("hypothesis_seed")
+    return f"seed: {chosen} (repeat this run's random choices with --hypothesis-seed={chosen})"
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """The run's seed, for tests that draw random data without Hypothesis."""
+    return int(pytestconfig.getoption("hypothesis_seed"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
+    """One small local Spark with Delta for the whole run."""
+    from pyspark.sql import SparkSession
+
+    jars = sorted(JARS.glob("*.jar"))
+    if not jars:
+        pytest.fail(f"No jars in {JARS}: run bin/setup.")
+    scratch = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("twinstream-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The URL of a PostgreSQL server that lives as long as the run."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_database(postgres_url: str) -> Iterator[str]:
+    """The URL of an empty database for one test."""
+    with fresh_database(postgres_url) as url:
+        yield url
