@@ -342,12 +342,12 @@ def truth(pipeline: PageViews | Orders, ranges: Sequence[Mapping[str, Any]], lat
             moment: Micros = record[pipeline.event_time]
             if highest is None or moment > highest:
                 highest = moment
-            if not pipeline.keeps(record):
+            if range_.get("discarded"):
+                counts["discarded"] += 1
+            elif not pipeline.keeps(record):
                 counts["filtered"] += 1
             elif judge is not None and pipeline.is_late(record, judge):
                 counts["late"] += 1
-            elif range_.get("discarded"):
-                counts["discarded"] += 1
             else:
                 pipeline.emit(record)
                 counts["emitted"] += 1

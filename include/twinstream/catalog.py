@@ -74,7 +74,8 @@ def _load(file: Path) -> Pipeline | None:
     """Runs a definition file; helper modules beside it, without a `pipeline`, are not definitions."""
     name = f"twinstream_pipelines.{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     folder = str(file.parent)
     if folder not in sys.path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,6 +29,8 @@ from twinstream.transaction import canonical_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from twinstream.runtime.processor import Processor
 
 ENOUGH_BYTES = 8 * 1024**3
 """Planning looks this far ahead at a time."""
@@ -102,7 +104,7 @@ class Engine:
         if found.definition_hash != definition.hash:
             raise DefinitionChanged(
                 f"The definition of {definition.name} has changed in a way that changes results "
-                f"(generation {found.number} was built with {found.definition_hash[:8]}, now it is {definition.hash[:8]}).",
+                f"(generation {found.number} has {found.definition_hash[:8]}, now it is {definition.hash[:8]}).",
                 next_step=f"Undo the change, or build a new generation with `twinstream replay {definition.name}`.",
             )
         return found
@@ -151,7 +153,14 @@ class Engine:
             raise problems[0]
         return drained
 
-    def _run(self, definition, generation, request, progress, plan_more):  # type: ignore[no-untyped-def]
+    def _run(
+        self,
+        definition: Definition,
+        generation: Generation,
+        request: DrainRequest,
+        progress: Progress,
+        plan_more: Callable[[], bool],
+    ) -> Drained:
         store = self.store(definition, generation)
         store.create()
         txids, records, _, _ = self.ledger.batches.backlog(generation.id)
@@ -165,7 +174,7 @@ class Engine:
             context=request.context,
         )
 
-        def open_processor():  # type: ignore[no-untyped-def]
+        def open_processor() -> Processor:
             from twinstream.runtime.process import SparkProcessor
 
             columns = self.columns(definition)

@@ -37,6 +37,12 @@ class SettingsError(TwinstreamError):
     title = "Bad setting"
 
 
+class BadUsage(TwinstreamError):
+    """A command line that cannot be understood: an unknown command or option, a value of the wrong kind."""
+
+    title = "Usage"
+
+
 class EnvironmentMissing(TwinstreamError):
     """Something the machine must have is not there (Java, jars, a server)."""
 
@@ -146,3 +152,10 @@ class DiskFull(TwinstreamError):
     """No room while staging."""
 
     title = "Disk full"
+
+
+class Unexpected(TwinstreamError):
+    """A fault of ours: an error that nobody foresaw."""
+
+    exit_code = 3
+    title = "Unexpected error"

@@ -29,6 +29,15 @@ SPARK_MINOR = "4.2"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,99}\Z")
 
 
+def check_name(name: str) -> None:
+    """Refuses a name that cannot be a pipeline's: it becomes part of paths, table names and DAG ids."""
+    if not isinstance(name, str) or not _NAME.match(name) or "__" in name:
+        raise DefinitionError(
+            f"The pipeline name {name!r} is not usable.",
+            next_step="Use lower-case letters, digits and single underscores, starting with a letter.",
+        )
+
+
 @dataclass(frozen=True)
 class Orchestration:
     """When and for whom Airflow runs the pipeline; no part of the definition's hash."""
@@ -58,11 +67,7 @@ class Pipeline:
     orchestration: Orchestration = field(default_factory=Orchestration)
 
     def __post_init__(self) -> None:
-        if not _NAME.match(self.name) or "__" in self.name:
-            raise DefinitionError(
-                f"The pipeline name {self.name!r} is not usable.",
-                next_step="Use lower-case letters, digits and single underscores, starting with a letter.",
-            )
+        check_name(self.name)
         if not isinstance(self.batch_records, int) or self.batch_records < 1:
             raise DefinitionError(f"batch_records is {self.batch_records!r}.", next_step="Use a whole number above 0.")
 
@@ -103,14 +108,15 @@ class Definition:
             from twinstream.spark import open_session
 
             spark = open_session(Settings.from_env(), self.name)
-        return self._columns_by_spark(spark)
+        return self.columns_by_spark(spark)
 
     def needs_spark(self) -> bool:
         """Whether the columns cannot be known without Spark."""
         found = self.prepared.output
         return found is None or any(kind is None for kind in found.values())
 
-    def _columns_by_spark(self, spark: SparkSession) -> dict[str, str]:
+    def columns_by_spark(self, spark: SparkSession) -> dict[str, str]:
+        """The prepared columns as Spark sees them, checked against the operator."""
         from pyspark.errors import PySparkException
 
         from twinstream.runtime.classify import empty_input

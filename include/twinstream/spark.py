@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ RESULT_SETTINGS = {
 """Whatever else a cluster sets, these decide about results and are set on every session."""
 
 SESSION_SETTINGS = {
+    # Python functions that read straight from a Parquet scan hang without this (SPARK-58241).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
@@ -45,10 +48,8 @@ LOCAL_SETTINGS = {
 
 def open_session(settings: Settings, name: str, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A Spark session for `settings.master`: a local or cluster master, or `sc://…` for Spark Connect."""
-    if settings.master.startswith("sc://"):
-        session = _connect(settings)
-    else:
-        session = _classic(settings, name, extra or {})
+    connect = settings.master.startswith("sc://")
+    session = _connect(settings) if connect else _classic(settings, name, extra or {})
     for key, value in (RESULT_SETTINGS | SESSION_SETTINGS).items():
         session.conf.set(key, value)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -65,6 +66,7 @@ def java_home() -> str | None:
 
 
 def require_java() -> str:
+    """Where Java is; a clear error if it is nowhere."""
     home = java_home()
     if home is None:
         raise EnvironmentMissing(
@@ -86,6 +88,7 @@ def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSe
     from pyspark.sql import SparkSession
 
     require_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     cores = os.cpu_count() or 2
     builder = SparkSession.builder.master(settings.master).appName(f"twinstream {name}")
     options = {"spark.driver.memory": settings.driver_memory, "spark.log.level": "ERROR", **LOCAL_SETTINGS}

@@ -11,7 +11,6 @@ from twinstream.cli.output import AsJson, emit, number, say
 from twinstream.cli.progress import DrainProgress
 from twinstream.cli.session import engine
 from twinstream.cli.stream import Pipeline
-from twinstream.engine import DrainRequest
 from twinstream.errors import SettingsError
 
 Reason = Annotated[str, typer.Option(help="Why; it is kept in the ledger.")]
@@ -19,6 +18,7 @@ HeldTxid = Annotated[int, typer.Option(min=1, help="The txid.")]
 
 
 def register(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
     for command in (release, discard, reinject, replay):
         app.command()(command)
 
@@ -59,6 +59,8 @@ def reinject(
 
 def replay(pipeline: Pipeline, as_json: AsJson = False) -> None:
     """Build a new generation under the current definition from the whole source, then switch readers to it."""
+    from twinstream.engine import DrainRequest
+
     with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
         generation = opened.replay(pipeline, DrainRequest(), progress)
     data = {"pipeline": pipeline, "generation": generation.number, "frontier": generation.frontier}

@@ -6,12 +6,13 @@ import os
 import sys
 from typing import NoReturn
 
-import click
 import typer
 
 from twinstream.cli import control, ledger, pipelines, results, stream
 from twinstream.cli.output import report, say
-from twinstream.errors import TwinstreamError
+from twinstream.errors import BadUsage, TwinstreamError, Unexpected
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="twinstream",
@@ -33,32 +34,49 @@ def _root() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs a command line; exit code 0 good, 1 differences or a refused request, 2 bad input, 3 a fault of ours."""
     given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
     try:
-        code = app(given, standalone_mode=False)
+        code = app(given, prog_name="twinstream", standalone_mode=False)
     except TwinstreamError as error:
-        report(error, "--json" in given)
+        report(error, as_json)
         _exit(error.exit_code)
-    except click.exceptions.Exit as error:
-        _exit(error.exit_code)
-    except click.ClickException as error:
-        error.show()
+    except typer.TyperException as error:
+        _report_usage(error, as_json)
         _exit(2)
-    except (click.Abort, KeyboardInterrupt):
-        say("Stopped. What was committed stays; the next drain goes on from there.")
-        _exit(130)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _exit(0)
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except SystemExit as error:
+        # Typer ends the process when nobody reads its output any more, as in `twinstream read P | head`.
+        _exit(0 if isinstance(error.__context__, BrokenPipeError) else error.code)
     except Exception as error:
         if os.environ.get("TWINSTREAM_DEBUG"):
             raise
-        lines = str(error).strip().splitlines()
-        say(f"Unexpected error: {type(error).__name__}: {lines[0] if lines else ''}")
-        say("  Nothing was committed by the failed step. Set TWINSTREAM_DEBUG=1 and run it again to see the details.")
-        _exit(3)
+        unexpected = _unexpected(error)
+        report(unexpected, as_json)
+        _exit(unexpected.exit_code)
+    if code == INTERRUPTED:
+        say("Stopped. What was committed stays; the next drain goes on from there.")
     _exit(code if isinstance(code, int) else 0)
 
 
-def _exit(code: int) -> NoReturn:
+def _report_usage(error: typer.TyperException, as_json: bool) -> None:
+    """One message; `twinstream` alone has shown its help already and has nothing to add."""
+    message = error.format_message().strip()
+    if message:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "twinstream"
+        report(BadUsage(message, untouched="", next_step=f"`{command} --help` shows how it is used."), as_json)
+
+
+def _unexpected(error: Exception) -> Unexpected:
+    lines = str(error).strip().splitlines()
+    return Unexpected(
+        f"{type(error).__name__}: {lines[0] if lines else ''}",
+        untouched="Nothing was committed by the failed step.",
+        next_step="Set TWINSTREAM_DEBUG=1 and run it again to see the details.",
+    )
+
+
+def _exit(code: object) -> NoReturn:
     sys.stdout.flush()
-    sys.exit(code)
+    sys.exit(code)  # type: ignore[arg-type]

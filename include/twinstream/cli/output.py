@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from twinstream.errors import TwinstreamError
 
-out = Console(file=sys.stdout, highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 
@@ -26,9 +27,20 @@ def emit(data: object, as_json: bool, render: Callable[[], None]) -> None:
         render()
 
 
+def grid(rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> None:
+    """Rows in columns as wide as they need to be: nothing is cut, whatever the width of the terminal or the pipe.
+
+    `styles` has one style per row; none means plain.
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, style in zip(rows, styles or [""] * len(rows), strict=True):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        out.print(Text(line, style), soft_wrap=True)
+
+
 def say(text: str) -> None:
     """A line for people, apart from the data."""
-    err.print(text, markup=False)
+    err.print(text, markup=False, soft_wrap=True)
 
 
 def report(error: TwinstreamError, as_json: bool) -> None:
@@ -36,7 +48,7 @@ def report(error: TwinstreamError, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"error": describe(error)}, ensure_ascii=False), file=sys.stderr)
         return
-    err.print(f"{error.title}: ", style="bold red", end="", markup=False)
+    err.print(f"{error.title}: ", style="bold red", end="", markup=False, soft_wrap=True)
     err.print(error.what, markup=False, soft_wrap=True)
     for text in (error.untouched, error.next_step):
         if text:
@@ -44,6 +56,7 @@ def report(error: TwinstreamError, as_json: bool) -> None:
 
 
 def describe(error: TwinstreamError) -> dict[str, Any]:
+    """An error as data."""
     return {
         "kind": type(error).__name__,
         "what": error.what,

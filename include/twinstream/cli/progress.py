@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
-
 from twinstream.cli.output import err, number, say
 from twinstream.runtime.progress import Progress
 from twinstream.transaction import Batch, Manifest
@@ -19,6 +16,9 @@ class DrainProgress(Progress):
     """Draws on standard error; one line per group where that is not a terminal."""
 
     def __init__(self, pipeline: str, quiet: bool) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
         self._quiet = quiet
         self._began = time.monotonic()
         self._records = 0

@@ -24,6 +24,7 @@ Export = Annotated[
 
 
 def register(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
     for command in (read, dead, late, fold, clean):
         app.command()(command)
 

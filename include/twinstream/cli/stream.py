@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -11,14 +11,14 @@ import typer
 from twinstream.cli.output import AsJson, ago, emit, number, out, say
 from twinstream.cli.progress import DrainProgress
 from twinstream.cli.session import engine
-from twinstream.engine import DrainRequest
 from twinstream.errors import SettingsError
-from twinstream.runtime.status import moment, status_of
+from twinstream.watermark import Watermark
 
 Pipeline = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
 
 
 def register(app: typer.Typer) -> None:
+    """Adds the commands of this file."""
     app.command()(generate)
     app.command()(drain)
     app.command()(status)
@@ -51,7 +51,8 @@ def generate(
         made = write(
             source.columns, folder, record_id=definition.pipeline.record_id, event_time=definition.pipeline.event_time,
             events=events, seed=seed, duplicates=duplicates, late=late, poison=poison, events_per_file=events_per_file,
-            start=_moment(start), rate=rate, nested=nested, format=source.format,  # type: ignore[attr-defined]
+            start=_moment(start), rate=rate, lateness=_lateness(definition.pipeline.watermark), nested=nested,
+            format=source.format,  # type: ignore[attr-defined]
         )  # fmt: skip
         data = {
             "pipeline": pipeline, "folder": str(folder), "files": len(made.files), "events": made.events,
@@ -75,6 +76,9 @@ def drain(
     as_json: AsJson = False,
 ) -> None:
     """Plan what is new and commit it, txid by txid, exactly once."""
+    from twinstream.engine import DrainRequest
+    from twinstream.runtime.status import moment
+
     began = time.monotonic()
     with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
         request = DrainRequest(max_batches, batch_records, None if group is None else group or 1_000_000_000, wait)
@@ -99,6 +103,8 @@ def drain(
 
 def status(pipeline: Pipeline, as_json: AsJson = False) -> None:
     """Show where a pipeline stands: frontier, lag, watermark, accounting, attempts."""
+    from twinstream.runtime.status import status_of
+
     with engine() as opened:
         definition = opened.definition(pipeline)
         data = status_of(opened.ledger, definition)
@@ -123,9 +129,9 @@ def _show_status(data: dict[str, Any]) -> None:
         ("accounting", ", ".join(f"{name} {number(n)}" for name, n in data["accounting"].items())),
     ]
     for name, value in rows:
-        out.print(f"  {name:<11} {value}", markup=False)
+        out.print(f"  {name:<11} {value}", markup=False, soft_wrap=True)
     for entry in data["open"]:
-        out.print(f"  txid {entry['txid']}: {entry['state']} {entry['reason'] or ''}", markup=False)
+        out.print(f"  txid {entry['txid']}: {entry['state']} {entry['reason'] or ''}", markup=False, soft_wrap=True)
     table = Table("attempt", "txids", "no.", "epoch", "outcome", "started", "error", box=None, pad_edge=False)
     for attempt in data["attempts"]:
         span = f"{attempt['first_txid']}–{attempt['last_txid']}"
@@ -135,6 +141,11 @@ def _show_status(data: dict[str, Any]) -> None:
         )  # fmt: skip
     if data["attempts"]:
         out.print(table)
+
+
+def _lateness(watermark: Watermark | None) -> timedelta:
+    """How much older late events are: enough for the watermark to have passed them."""
+    return timedelta(microseconds=3 * watermark.delay_micros) if watermark else timedelta(minutes=30)
 
 
 def _moment(text: str | None) -> datetime | None:

@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping, Sequence
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Row,
     and_,
     bindparam,
     func,
     insert,
-    or_,
     select,
     update,
 )
@@ -39,6 +39,8 @@ from twinstream.transaction import (
 
 
 class Attempts:
+    """Starts, ends and looks up attempts."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -51,7 +53,7 @@ class Attempts:
         context: Mapping[str, str] | None = None,
     ) -> Attempt:
         """Logs a new attempt at txids `first` to `last` before it starts; it fences every lower one."""
-        with self._db.write("attempt") as connection:
+        with self._db.write("attempt", lease.generation) as connection:
             require(connection, lease)
             now = self._db.now(connection)
             overlapping = and_(
@@ -84,7 +86,7 @@ class Attempts:
 
     def processed(self, lease: Lease, attempt: Attempt, staged: Staged) -> None:
         """Logs what the attempt staged; raises Fenced if the attempt is not the current one any more."""
-        with self._db.write("processed") as connection:
+        with self._db.write("processed", lease.generation) as connection:
             require(connection, lease)
             self._end(
                 connection,
@@ -119,7 +121,7 @@ class Attempts:
 
     def hold(self, lease: Lease, attempt: Attempt, reason: str) -> None:
         """The gate refused the attempt's txid: it keeps its staged files and waits for a person."""
-        with self._db.write("hold") as connection:
+        with self._db.write("hold", lease.generation) as connection:
             require(connection, lease)
             now = self._db.now(connection)
             self._set_batches(
@@ -134,7 +136,7 @@ class Attempts:
 
     def give_up(self, lease: Lease, attempt: Attempt, outcome: Outcome, error: str) -> None:
         """The attempt ended without a commit; its txids are planned again."""
-        with self._db.write("give-up") as connection:
+        with self._db.write("give-up", lease.generation) as connection:
             now = self._db.now(connection)
             connection.execute(
                 update(attempts)
@@ -155,8 +157,12 @@ class Attempts:
     def committed(self, generation: int, manifests: Sequence[Manifest], *, recovered: bool = False) -> None:
         """Marks txids that the sink has as COMMITTED and moves the frontier; repeating it changes nothing."""
         first, last = manifests[0].txid, manifests[-1].txid
-        with self._db.write("committed") as connection:
-            self._db.lock_generation(connection, generation)
+        if [manifest.txid for manifest in manifests] != list(range(first, last + 1)):
+            raise LedgerSinkMismatch(
+                f"The sink has not all of txids {first} to {last}.",
+                next_step="See 'When ledger and sink disagree' in docs/protocol.md.",
+            )
+        with self._db.write("committed", generation) as connection:
             now = self._db.now(connection)
             moved = connection.execute(
                 update(generations)
@@ -177,7 +183,8 @@ class Attempts:
                 .where(batches.c.range_digest == bindparam("seen"))
                 .values(
                     state=State.COMMITTED, attempt=bindparam("by"), epoch=bindparam("under"),
-                    accounting=bindparam("counted"), **{name: bindparam(f"n_{name}") for name in COUNTED}, digest=bindparam("fingerprint"), watermark=bindparam("reached"),
+                    accounting=bindparam("counted"), **{name: bindparam(f"n_{name}") for name in COUNTED},
+                    digest=bindparam("fingerprint"), watermark=bindparam("reached"),
                     highest_event_time=bindparam("highest"), committed_at=now, held_reason=None,
                     input=func.coalesce(batches.c.input, bindparam("read")),
                 ),
@@ -250,7 +257,7 @@ class Attempts:
     def _supersede(connection: Connection, generation: int, first: int, last: int, now: int) -> None:
         """Ends lower attempts at any of these txids; txids that only such an attempt covered are planned again."""
         lower = connection.execute(
-            select(attempts.c.id, attempts.c.outcome).where(
+            select(attempts.c.id, attempts.c.outcome, attempts.c.first_txid, attempts.c.last_txid).where(
                 attempts.c.generation == generation,
                 IS_UNCLEAN,
                 attempts.c.first_txid <= last,
@@ -263,13 +270,8 @@ class Attempts:
             connection.execute(update(attempts).where(attempts.c.id == row.id).values(outcome=ended, ended_at=now))
             connection.execute(
                 update(batches)
-                .where(batches.c.generation == generation, batches.c.attempt == row.id)
-                .where(
-                    or_(
-                        batches.c.state == State.PROCESSING,
-                        batches.c.state == State.PROCESSED,
-                    )
-                )
+                .where(*_between(generation, row.first_txid, row.last_txid), batches.c.attempt == row.id)
+                .where(batches.c.state.in_((State.PROCESSING, State.PROCESSED)))
                 .values(state=State.PLANNED, attempt=None)
             )
 
@@ -318,7 +320,7 @@ class Attempts:
         return {(row.txid, row.range_digest) for row in found} == {(m.txid, m.range_digest) for m in manifests}
 
 
-def _between(generation: int, first: int, last: int) -> tuple[object, ...]:
+def _between(generation: int, first: int, last: int) -> tuple[ColumnElement[bool], ...]:
     return (
         batches.c.generation == generation,
         batches.c.txid >= first,

@@ -46,6 +46,8 @@ class Planned:
 
 
 class Batches:
+    """Plans txids, looks them up, and carries out what people decide about them."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -65,8 +67,7 @@ class Batches:
         """
         first = expected_last + 1
         try:
-            with self._db.write("plan") as connection:
-                self._db.lock_generation(connection, generation)
+            with self._db.write("plan", generation) as connection:
                 now = self._db.now(connection)
                 moved = connection.execute(
                     update(generations)
@@ -184,7 +185,7 @@ class Batches:
 
     def release(self, generation: int, txid: int, reason: str) -> None:
         """A person lets a held txid pass; it commits with the next drain."""
-        with self._db.write("release") as connection:
+        with self._db.write("release", generation) as connection:
             changed = connection.execute(
                 update(batches)
                 .where(
@@ -210,7 +211,7 @@ class Batches:
 
     def discard(self, generation: int, txid: int, reason: str) -> None:
         """A person gives up a txid that is held or that failed: it will commit empty, counted as discarded."""
-        with self._db.write("discard") as connection:
+        with self._db.write("discard", generation) as connection:
             row = connection.execute(
                 select(batches.c.state, batches.c.attempt).where(
                     batches.c.generation == generation, batches.c.txid == txid
@@ -245,14 +246,16 @@ class Batches:
 
     @staticmethod
     def _failed(connection: Connection, generation: int, txid: int, state: str) -> bool:
+        """Whether the txid's newest attempt failed, and it alone was in it: in a group any other could be at fault."""
         newest = connection.execute(
-            select(attempts.c.outcome)
+            select(attempts.c.outcome, attempts.c.first_txid, attempts.c.last_txid)
             .where(attempts.c.generation == generation)
             .where(attempts.c.first_txid <= txid, attempts.c.last_txid >= txid)
             .order_by(attempts.c.id.desc())
             .limit(1)
-        ).scalar()
-        return state == State.PLANNED and newest == Outcome.FAILED
+        ).first()
+        alone = newest is not None and newest.first_txid == newest.last_txid
+        return state == State.PLANNED and newest is not None and alone and newest.outcome == Outcome.FAILED
 
 
 def split_claim(claim: str) -> tuple[str, str]:
@@ -274,7 +277,7 @@ def _row(generation: int, txid: int, item: Planned, now: int, definition_hash: s
         "generation": generation,
         "txid": txid,
         "state": State.PLANNED,
-        "range": canonical_json(item.range.to_dict() | {"claims": list(item.range.claims)}),
+        "range": canonical_json(item.range.to_dict()),
         "range_digest": item.range.digest,
         "records": item.range.records,
         "bytes": item.range.size,

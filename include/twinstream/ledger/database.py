@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-import socket
 import sqlite3
+import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,57 +17,29 @@ from sqlalchemy import (
     Connection,
     create_engine,
     event,
-    func,
-    insert,
     inspect,
     select,
     text,
-    update,
 )
-from sqlalchemy.engine import Engine, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    IntegrityError,
-    NoSuchModuleError,
-    OperationalError,
-)
-from sqlalchemy.pool import NullPool
+from sqlalchemy.engine import URL, Engine, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.pool import NullPool, Pool
 
 from twinstream.errors import LedgerError, LedgerLocked, LedgerNewer
 from twinstream.failpoints import durable
-from twinstream.ledger import schema
+from twinstream.filesystems import NETWORK, filesystem_of
+from twinstream.ledger import hosts, schema
+from twinstream.ledger.hosts import host_identity as host_identity
 
 REVISIONS = ("0001",)
 """Migrations this version knows, oldest first."""
 
-NETWORK_FILESYSTEMS = frozenset(
-    [
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "9p",
-        "afs",
-        "ceph",
-        "glusterfs",
-        "lustre",
-        "beegfs",
-        "gpfs",
-        "fuse.sshfs",
-        "fuse.s3fs",
-        "fuse.gcsfuse",
-        "fuse.glusterfs",
-        "fuse.cephfs",
-        "fuse.rclone",
-        "fuse.blobfuse2",
-        "davfs",
-    ]
-)
 BUSY_SECONDS = 20.0
-HOST_QUIET_MICROS = 10 * 60 * 1_000_000
-HOST_REFRESH_MICROS = 60 * 1_000_000
+"""How long a lock of another program is waited for."""
+CONNECT_SECONDS = 10
+_LOCK_NOT_AVAILABLE = "55P03"
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+_migrating = threading.Lock()
 
 
 class Database:
@@ -73,23 +48,49 @@ class Database:
     def __init__(self, engine: Engine, clock: Callable[[], int] | None = None) -> None:
         self._engine = engine
         self._clock = clock
+        self._shown_at: float | None = None
         self.dialect = engine.dialect.name
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=lambda: engine.dispose(close=False))
+        _engines.add(engine)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A consistent view; writes nothing."""
-        with self._errors(), self._engine.connect() as connection, connection.begin():
-            yield connection
+        with self._errors(), self._engine.connect() as connection:
+            if self.dialect == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            with connection.begin():
+                yield connection
 
     @contextmanager
-    def write(self, step: str) -> Iterator[Connection]:
-        """One durable ledger transaction, named for the failpoints around it."""
+    def write(self, step: str, generation: int | None = None) -> Iterator[Connection]:
+        """One durable ledger transaction, named for the failpoints around it.
+
+        With `generation` it takes turns with all others that write to that generation, as SQLite's always do: what
+        it read stays true until it ends, and no two of them can wait for each other.
+        """
         with self._errors(), self._engine.connect() as plain:
             connection = plain.execution_options(twinstream_write=True)
             with durable(f"ledger.{step}"), connection.begin():
+                if self.dialect == "postgresql":
+                    connection.exec_driver_sql(f"set local lock_timeout = {int(BUSY_SECONDS * 1000)}")
+                if generation is not None:
+                    self.lock_generation(connection, generation)
+                self._show_host(connection)
                 yield connection
+
+    def check_host(self) -> None:
+        """From now on this process shows that its host is at work on the ledger; raises if another one is."""
+        with self.read() as connection:
+            known = hosts.is_known(connection, self.now(connection))
+        self._shown_at = time.monotonic() if known else -math.inf
+        if not known:
+            with self.write("host"):
+                """Every write shows the host when it is due."""
+
+    def _show_host(self, connection: Connection) -> None:
+        if self._shown_at is not None and time.monotonic() - self._shown_at >= hosts.REFRESH_SECONDS:
+            hosts.show(connection, self.now(connection))
+            self._shown_at = time.monotonic()
 
     def now(self, connection: Connection) -> int:
         """The database's clock: hosts that share a ledger share its time."""
@@ -102,10 +103,15 @@ class Database:
         return int(connection.execute(statement).scalar_one())
 
     def lock_generation(self, connection: Connection, generation: int) -> None:
-        """Takes turns with others that plan or lease the same generation, for the rest of this transaction."""
+        """Takes turns with others that write to the same generation, for the rest of this transaction."""
         if self.dialect != "sqlite":
             column = schema.generations.c.id
-            connection.execute(select(column).where(column == generation).with_for_update())
+            connection.execute(select(column).where(column == generation).with_for_update(key_share=True))
+
+    def lock_pipeline(self, connection: Connection, pipeline: str) -> None:
+        """Takes turns with others that add generations to a pipeline or swap them."""
+        if self.dialect != "sqlite":
+            connection.execute(text("select pg_advisory_xact_lock(820615, hashtext(:name))"), {"name": pipeline})
 
     def close(self) -> None:
         self._engine.dispose()
@@ -116,45 +122,74 @@ class Database:
             yield
         except IntegrityError:
             raise
-        except OperationalError as error:
-            reason = str(error.orig)
-            if "locked" in reason or "busy" in reason:
-                raise LedgerLocked(
-                    f"The ledger stayed locked by another program for {BUSY_SECONDS:.0f} seconds.",
-                    next_step="Close the program that keeps a transaction open on it, then run the command again.",
-                ) from error
-            raise LedgerError(
-                f"The ledger cannot be used: {reason.strip()}.",
-                next_step="Check TWINSTREAM_LEDGER_URL and that the database is up, then run the command again.",
-            ) from error
         except DBAPIError as error:
-            raise LedgerError(f"The ledger refused a statement: {str(error.orig).strip()}.") from error
+            raise self._explained(error) from error
+
+    def _explained(self, error: DBAPIError) -> LedgerError:
+        """What a user can do about it; the password of the URL never shows."""
+        reason = " ".join(str(error.orig).split()).rstrip(".")
+        password = self._engine.url.password
+        if password:
+            reason = reason.replace(str(password), "***")
+        place = shown(self._engine.url)
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or _sqlstate(error) == _LOCK_NOT_AVAILABLE:
+            return LedgerLocked(
+                f"The ledger {place} stayed locked by another program for {BUSY_SECONDS:g} seconds.",
+                next_step="Close the program that keeps a transaction open on it, then run the command again.",
+            )
+        if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            return LedgerError(
+                f"The file {place} is no ledger, or it is damaged: {reason}.",
+                next_step="Point TWINSTREAM_LEDGER_URL at a ledger, or restore a backup into a new one.",
+            )
+        if isinstance(error, OperationalError):
+            return LedgerError(
+                f"The ledger {place} cannot be used: {reason}.",
+                next_step="Check TWINSTREAM_LEDGER_URL and that the database is up and may be written, "
+                "then run the command again.",
+            )
+        return LedgerError(f"The ledger {place} refused a statement: {reason}.")
 
 
 def open_database(url: str, *, clock: Callable[[], int] | None = None, create: bool = True) -> Database:
     """Opens the ledger at `url`, making its tables when it is new."""
-    database = open_unchecked(url, clock=clock)
-    _check_version(database, create)
-    if database.dialect == "sqlite":
-        _check_host(database)
+    database = open_unchecked(url, clock=clock, create=create)
+    try:
+        _check_version(database, create)
+        if database.dialect == "sqlite":
+            database.check_host()
+    except BaseException:
+        database.close()
+        raise
     return database
 
 
-def open_unchecked(url: str, *, clock: Callable[[], int] | None = None) -> Database:
+def open_unchecked(url: str, *, clock: Callable[[], int] | None = None, create: bool = True) -> Database:
     """Opens the database without asking what is in it."""
     try:
         parsed = make_url(url)
-        if parsed.drivername in ("postgresql", "postgres"):
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.get_backend_name() == "sqlite":
-            _check_place(parsed.database)
-            return Database(_sqlite_engine(str(parsed.database)), clock)
-        return Database(create_engine(parsed, pool_pre_ping=True, isolation_level="READ COMMITTED"), clock)
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        raise LedgerError(
-            "TWINSTREAM_LEDGER_URL is not the address of a database that can be used.",
-            next_step="Use sqlite:////path/to/ledger.db or postgresql://user:password@host/database.",
-        ) from error
+        kind = parsed.get_backend_name()
+        if kind == "sqlite" and not parsed.query:
+            _check_place(parsed.database, create)
+            return Database(sqlite_engine(str(parsed.database)), clock)
+        if kind in ("postgresql", "postgres") and "@" not in (parsed.host or ""):
+            return Database(_postgres_engine(parsed), clock)
+        reason = "" if kind in ("sqlite", "postgresql", "postgres") else f" ({kind} is not supported)"
+    except (ArgumentError, ValueError):
+        reason = ""
+    raise LedgerError(
+        f"TWINSTREAM_LEDGER_URL is not the address of a database that can be used{reason}.",
+        next_step="Use sqlite:////path/to/ledger.db or postgresql://user:password@host/database, "
+        "with special letters of the password written as %40 for @, %2F for /, %3A for :.",
+    )
+
+
+def shown(url: URL) -> str:
+    """Which ledger it is, without its secrets: the file, or server and database."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return f"{url.database} on {url.host or 'localhost'}" + (f":{url.port}" if url.port else "")
 
 
 def upgrade(database: Database) -> None:
@@ -164,7 +199,7 @@ def upgrade(database: Database) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with database.write("upgrade") as connection:
+    with _migrating, database.write("upgrade") as connection:
         if database.dialect == "postgresql":
             connection.execute(text("select pg_advisory_xact_lock(820614)"))
         config.attributes["connection"] = connection
@@ -174,15 +209,23 @@ def upgrade(database: Database) -> None:
 def revision(database: Database) -> str | None:
     """The newest migration the ledger has seen, or None for an empty database."""
     with database.read() as connection:
-        if not inspect(connection).has_table("alembic_version"):
+        tables = inspect(connection)
+        if not tables.has_table("alembic_version"):
             return None
-        return connection.execute(text("select version_num from alembic_version")).scalar()
+        found: str | None = connection.execute(text("select version_num from alembic_version")).scalar()
+        if found is not None and not tables.has_table(schema.generations.name):
+            raise LedgerError(
+                "TWINSTREAM_LEDGER_URL names the database of another program (Airflow's own, perhaps).",
+                next_step="Give the ledger a database of its own.",
+            )
+        return found
 
 
-def _sqlite_engine(path: str) -> Engine:
+def sqlite_engine(path: str, pool: type[Pool] = NullPool) -> Engine:
+    """SQLite as a ledger wants it; no connection is kept, because Airflow forks its tasks."""
     engine = create_engine(
-        f"sqlite:///{path}",
-        poolclass=NullPool,
+        URL.create("sqlite", database=path),
+        poolclass=pool,
         connect_args={
             "timeout": BUSY_SECONDS,
             "isolation_level": None,
@@ -204,35 +247,45 @@ def _sqlite_engine(path: str) -> Engine:
     return engine
 
 
-def filesystem_of(path: Path, mounts: str = "/proc/mounts") -> str:
-    """The type of the file system that holds `path`; empty where that cannot be known."""
-    try:
-        lines = Path(mounts).read_text().splitlines()
-    except OSError:
-        return ""
-    best, kind = "", ""
-    real = str(path.resolve())
-    for line in lines:
-        parts = line.split()
-        point = parts[1].replace("\\040", " ")
-        if (real == point or real.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
-            best, kind = point, parts[2]
-    return kind
+def _postgres_engine(url: URL) -> Engine:
+    patience = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_SECONDS}
+    return create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_pre_ping=True,
+        isolation_level="READ COMMITTED",
+        connect_args=patience,
+    )
 
 
-def _check_place(path: str | None) -> None:
+def _sqlstate(error: DBAPIError) -> str | None:
+    return getattr(error.orig, "sqlstate", None)
+
+
+def _forget_connections() -> None:
+    """A connection that two processes use breaks both: a child that was forked starts with none."""
+    for engine in list(_engines):
+        engine.dispose(close=False)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_connections)
+
+
+def _check_place(path: str | None, create: bool) -> None:
     if not path or path == ":memory:":
         raise LedgerError("The ledger must be a file: an in-memory SQLite database is gone when the process ends.")
     folder = Path(path).resolve().parent
     try:
+        if not create and not Path(path).exists():
+            raise _no_ledger()
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise LedgerError(
-            f"The folder of the ledger, {folder}, cannot be made: {error.strerror}.",
+            f"The folder of the ledger, {folder}, cannot be used: {error.strerror}.",
             next_step="Set TWINSTREAM_HOME or TWINSTREAM_LEDGER_URL to a place that can be written.",
         ) from error
     kind = filesystem_of(folder)
-    if kind in NETWORK_FILESYSTEMS:
+    if kind in NETWORK:
         raise LedgerError(
             f"The SQLite ledger {path} is on a network file system ({kind}), where its locks cannot be trusted.",
             next_step="Put it on a local disk, or use PostgreSQL: TWINSTREAM_LEDGER_URL=postgresql://…",
@@ -243,10 +296,7 @@ def _check_version(database: Database, create: bool) -> None:
     found = revision(database)
     if found is None:
         if not create:
-            raise LedgerError(
-                "There is no ledger at TWINSTREAM_LEDGER_URL yet.",
-                next_step="Run `twinstream drain P`.",
-            )
+            raise _no_ledger()
         upgrade(database)
     elif found not in REVISIONS:
         raise LedgerNewer(
@@ -256,38 +306,9 @@ def _check_version(database: Database, create: bool) -> None:
     elif found != REVISIONS[-1]:
         raise LedgerError(
             f"The ledger has version {found}; this Twinstream needs {REVISIONS[-1]}.",
-            next_step="Make a backup with `twinstream ledger backup`, then run `twinstream ledger upgrade`.",
+            next_step="Make a backup of the database, then run `twinstream ledger upgrade`.",
         )
 
 
-def host_identity() -> str:
-    """A name for this host that survives restarts; containers without one can set TWINSTREAM_HOST_ID."""
-    named = os.environ.get("TWINSTREAM_HOST_ID")
-    if named:
-        return named
-    try:
-        machine = Path("/etc/machine-id").read_text().strip()
-    except OSError:
-        machine = ""
-    return f"{machine}@{socket.gethostname()}"
-
-
-def _check_host(database: Database) -> None:
-    """SQLite is for one host: a second one that is active at the same time is refused."""
-    host, table = host_identity(), schema.hosts
-    with database.read() as connection:
-        now = database.now(connection)
-        row = connection.execute(select(table.c.host, table.c.seen_at).where(table.c.id == 1)).first()
-    if row is not None and row.host == host and now - row.seen_at < HOST_REFRESH_MICROS:
-        return
-    if row is not None and row.host != host and now - row.seen_at < HOST_QUIET_MICROS:
-        raise LedgerError(
-            f"The SQLite ledger is in use by another host ({row.host.rpartition('@')[2]}).",
-            next_step="Use PostgreSQL for more than one host: TWINSTREAM_LEDGER_URL=postgresql://… "
-            "(a ledger that moved for good is accepted ten minutes after the other host last used it).",
-        )
-    with database.write("host") as connection:
-        if connection.execute(select(func.count()).select_from(table)).scalar_one():
-            connection.execute(update(table).values(host=host, seen_at=now))
-        else:
-            connection.execute(insert(table).values(id=1, host=host, seen_at=now))
+def _no_ledger() -> LedgerError:
+    return LedgerError("There is no ledger at TWINSTREAM_LEDGER_URL yet.", next_step="Run `twinstream drain P`.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Row, Select, and_, func, insert, select, update
+from sqlalchemy import Connection, Row, and_, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from twinstream.errors import Refused
+from twinstream.errors import LedgerSinkMismatch, Refused
 from twinstream.ledger.database import Database
 from twinstream.ledger.journal import write_entry
 from twinstream.ledger.schema import claims, generations, leases
@@ -41,6 +41,8 @@ class Generation:
 
 
 class Generations:
+    """Opens, builds, adopts and promotes generations."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -50,7 +52,7 @@ class Generations:
 
     def get(self, generation: int) -> Generation:
         with self._db.read() as connection:
-            return _generation(connection.execute(select(generations).where(generations.c.id == generation)).one())
+            return self._get(connection, generation)
 
     def of(self, pipeline: str) -> list[Generation]:
         """All generations of a pipeline, oldest first."""
@@ -71,9 +73,19 @@ class Generations:
         return self._add(pipeline, BUILDING, definition_hash, definition)
 
     def adopt(self, pipeline: str, number: int, uid: str, definition_hash: str, definition: str) -> Generation:
-        """A generation that the sink has and this ledger lost."""
-        with self._db.write("generation") as connection:
-            return self._insert(connection, pipeline, number, uid, CURRENT, definition_hash, definition)
+        """A generation that the sink has and this ledger lost; it takes the place of an older one."""
+        try:
+            with self._db.write("generation") as connection:
+                self._db.lock_pipeline(connection, pipeline)
+                old = self._find(connection, pipeline, CURRENT)
+                if old is not None:
+                    self._retire(connection, old.id)
+                return self._insert(connection, pipeline, number, uid, CURRENT, definition_hash, definition)
+        except IntegrityError as error:
+            raise LedgerSinkMismatch(
+                f"The ledger has another generation {number} of {pipeline} than the sink (g{number}-{uid}).",
+                next_step="See 'When ledger and sink disagree' in docs/protocol.md.",
+            ) from error
 
     def promote(self, generation: Generation) -> None:
         """Makes a built generation the one that readers see, in one step, and fences the old one's runner.
@@ -81,20 +93,18 @@ class Generations:
         Refused while its source position is behind the old one's: readers would see less than before.
         """
         with self._db.write("promote") as connection:
+            self._db.lock_pipeline(connection, generation.pipeline)
             old = self._find(connection, generation.pipeline, CURRENT)
             if old is not None:
                 self._db.lock_generation(connection, old.id)
-                behind = connection.execute(_missing_claims(old.id, generation.id)).scalar_one()
-                if behind:
+                behind = _missing_claims(connection, old.id, generation.id)
+                if behind > 0:
                     raise Refused(
                         f"Generation {generation.number} is behind generation {old.number}: {behind} of its files are "
                         "not committed in the new one yet.",
                         next_step=f"Run `twinstream replay {generation.pipeline}` again.",
                     )
-                connection.execute(update(generations).where(generations.c.id == old.id).values(state=RETIRED))
-                connection.execute(
-                    update(leases).where(leases.c.generation == old.id).values(epoch=leases.c.epoch + 1, expires_at=0)
-                )
+                self._retire(connection, old.id)
             changed = connection.execute(
                 update(generations)
                 .where(generations.c.id == generation.id, generations.c.state == BUILDING)
@@ -108,23 +118,17 @@ class Generations:
 
     def _add(self, pipeline: str, state: str, definition_hash: str, definition: str) -> Generation:
         """Adds a generation, unless another process was faster; a building one with another definition gives way."""
-        try:
-            with self._db.write("generation") as connection:
-                found = self._find(connection, pipeline, state)
-                if found is not None and (state == CURRENT or found.definition_hash == definition_hash):
-                    return found
-                if found is not None:
-                    connection.execute(update(generations).where(generations.c.id == found.id).values(state=RETIRED))
-                newest = select(func.max(generations.c.number)).where(generations.c.pipeline == pipeline)
-                number = (connection.execute(newest).scalar() or 0) + 1
-                uid = secrets.token_hex(4)
-                return self._insert(connection, pipeline, number, uid, state, definition_hash, definition)
-        except IntegrityError:
-            with self._db.read() as connection:
-                found = self._find(connection, pipeline, state)
-            if found is None:
-                raise
-            return found
+        with self._db.write("generation") as connection:
+            self._db.lock_pipeline(connection, pipeline)
+            found = self._find(connection, pipeline, state)
+            if found is not None and (state == CURRENT or found.definition_hash == definition_hash):
+                return found
+            if found is not None:
+                self._retire(connection, found.id)
+            newest = select(func.max(generations.c.number)).where(generations.c.pipeline == pipeline)
+            number = (connection.execute(newest).scalar() or 0) + 1
+            uid = secrets.token_hex(4)
+            return self._insert(connection, pipeline, number, uid, state, definition_hash, definition)
 
     def _insert(
         self,
@@ -136,15 +140,22 @@ class Generations:
         definition_hash: str,
         definition: str,
     ) -> Generation:
-        connection.execute(
+        row = connection.execute(
             insert(generations).values(
                 pipeline=pipeline, number=number, uid=uid, state=state, definition_hash=definition_hash,
                 definition=definition, created_at=self._db.now(connection),
             )
         )  # fmt: skip
-        found = self._find(connection, pipeline, state)
-        assert found is not None
-        return found
+        assert row.inserted_primary_key is not None
+        return self._get(connection, int(row.inserted_primary_key[0]))
+
+    @staticmethod
+    def _retire(connection: Connection, generation: int) -> None:
+        """Readers do not see it any more, and whoever runs it is fenced."""
+        connection.execute(update(generations).where(generations.c.id == generation).values(state=RETIRED))
+        connection.execute(
+            update(leases).where(leases.c.generation == generation).values(epoch=leases.c.epoch + 1, expires_at=0)
+        )
 
     def note_rate(self, generation: int, bytes_per_second: float) -> None:
         """Keeps what the rate controller learned for the next run."""
@@ -154,6 +165,10 @@ class Generations:
             )
 
     @staticmethod
+    def _get(connection: Connection, generation: int) -> Generation:
+        return _generation(connection.execute(select(generations).where(generations.c.id == generation)).one())
+
+    @staticmethod
     def _find(connection: Connection, pipeline: str, state: str) -> Generation | None:
         row = connection.execute(
             select(generations).where(generations.c.pipeline == pipeline, generations.c.state == state)
@@ -161,17 +176,18 @@ class Generations:
         return None if row is None else _generation(row)
 
 
-def _missing_claims(old: int, new: int) -> Select[tuple[int]]:
+def _missing_claims(connection: Connection, old: int, new: int) -> int:
     """How many names the old generation has committed that the new one has not."""
     theirs, ours = claims.alias("theirs"), claims.alias("ours")
     committed = select(generations.c.frontier).where(generations.c.id == new).scalar_subquery()
     frontier = select(generations.c.frontier).where(generations.c.id == old).scalar_subquery()
     same = and_(ours.c.generation == new, ours.c.folder == theirs.c.folder, ours.c.name == theirs.c.name)
-    return (
+    missing = (
         select(func.count())
         .select_from(theirs.outerjoin(ours, and_(same, ours.c.txid <= committed)))
         .where(theirs.c.generation == old, theirs.c.txid <= frontier, ours.c.txid.is_(None))
     )
+    return int(connection.execute(missing).scalar_one())
 
 
 def _generation(row: Row[tuple[object, ...]]) -> Generation:

@@ -21,6 +21,8 @@ def write_entry(
 
 
 class Journal:
+    """Reads the journal."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 

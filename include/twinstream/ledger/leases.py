@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from twinstream.errors import Fenced, LeaseHeld
 from twinstream.ledger.database import Database
@@ -25,6 +25,8 @@ class Lease:
 
 
 class Leases:
+    """Takes, renews and gives back leases."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -35,8 +37,7 @@ class Leases:
 
         What the runner before left half done goes back: its attempts are abandoned, its txids planned again.
         """
-        with self._db.write("lease") as connection:
-            self._db.lock_generation(connection, generation)
+        with self._db.write("lease", generation) as connection:
             now = self._db.now(connection)
             row = connection.execute(select(leases).where(leases.c.generation == generation)).first()
             if row is not None and row.expires_at > now and not is_dead(row.holder):
@@ -106,13 +107,14 @@ class Leases:
 
 
 def require(connection: Connection, lease: Lease) -> None:
-    """Inside a ledger transaction: the lease must still be this runner's."""
+    """Inside a transaction that writes to the lease's generation: the lease must still be this runner's."""
     row = connection.execute(select(leases.c.epoch).where(*_mine(lease))).first()
     if row is None:
         raise taken_over(lease)
 
 
 def taken_over(lease: Lease) -> Fenced:
+    """What a runner is told that lost its lease."""
     return Fenced(
         f"Another runner has taken over from epoch {lease.epoch}; this one stops.",
         untouched="Nothing of its unfinished work was committed.",
@@ -120,7 +122,7 @@ def taken_over(lease: Lease) -> Fenced:
     )
 
 
-def _mine(lease: Lease) -> tuple[object, ...]:
+def _mine(lease: Lease) -> tuple[ColumnElement[bool], ...]:
     return (
         leases.c.generation == lease.generation,
         leases.c.epoch == lease.epoch,

@@ -12,6 +12,8 @@ from twinstream.ledger.schema import pins, removals
 
 
 class Pins:
+    """Pins frontiers and logs what may be deleted when."""
+
     def __init__(self, database: Database) -> None:
         self._db = database
 
@@ -46,7 +48,7 @@ class Pins:
 
     def remove_later(self, generation: int, paths: Sequence[str], seconds: float) -> None:
         """Logs files that no snapshot names any more, to be deleted when every reader is surely done."""
-        with self._db.write("remove-later") as connection:
+        with self._db.write("remove-later", generation) as connection:
             after = self._db.now(connection) + int(seconds * 1_000_000)
             known = set(
                 connection.execute(select(removals.c.path).where(removals.c.generation == generation)).scalars()

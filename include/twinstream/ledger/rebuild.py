@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from twinstream.errors import LedgerSinkMismatch
 from twinstream.ledger.attempts import counted
 from twinstream.ledger.batches import split_claim
 from twinstream.ledger.database import Database
 from twinstream.ledger.journal import write_entry
-from twinstream.ledger.schema import attempts, batches, claims, folders, generations, leases
+from twinstream.ledger.schema import IS_UNCLEAN, attempts, batches, claims, folders, generations, leases
 from twinstream.transaction import Manifest, Outcome, State, canonical_json
 
 
@@ -23,8 +24,12 @@ def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], 
     """
     by_txid = {manifest.txid: manifest for manifest in manifests}
     last = max(by_txid, default=0)
-    with database.write("rebuild") as connection:
-        database.lock_generation(connection, generation)
+    if sorted(by_txid) != list(range(1, last + 1)):
+        raise LedgerSinkMismatch(
+            f"The sink has only {len(by_txid)} of {last} manifests.",
+            next_step="The sink itself is damaged: see 'When ledger and sink disagree' in docs/protocol.md.",
+        )
+    with database.write("rebuild", generation) as connection:
         now = database.now(connection)
         mine = batches.c.generation == generation
         committed = connection.execute(
@@ -33,20 +38,16 @@ def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], 
         for row in committed:
             if row.txid not in by_txid or by_txid[row.txid].range_digest != row.range_digest:
                 raise LedgerSinkMismatch(
-                    f"The ledger has committed txid {row.txid}, which the sink does not have, or has with another range.",
+                    f"The ledger has committed txid {row.txid}, which the sink has not, or with another range.",
                     next_step="The sink itself is damaged: see 'When ledger and sink disagree' in docs/protocol.md.",
                 )
         kept = {row.txid for row in committed}
         missing = [manifest for txid, manifest in sorted(by_txid.items()) if txid not in kept]
         connection.execute(delete(batches).where(mine, batches.c.state != State.COMMITTED))
-        connection.execute(delete(claims).where(claims.c.generation == generation, claims.c.txid.not_in(kept or {0})))
+        left = select(batches.c.txid).where(mine)
+        connection.execute(delete(claims).where(claims.c.generation == generation, claims.c.txid.not_in(left)))
         connection.execute(delete(folders).where(folders.c.generation == generation))
-        connection.execute(
-            update(attempts)
-            .where(attempts.c.generation == generation)
-            .where(attempts.c.outcome.in_((Outcome.RUNNING, Outcome.PROCESSED)))
-            .values(outcome=Outcome.ABANDONED, ended_at=now)
-        )
+        _end_attempts(connection, generation, manifests, now)
         if missing:
             connection.execute(insert(batches), [_row(generation, manifest, now) for manifest in missing])
             names = [
@@ -61,12 +62,36 @@ def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], 
             .where(generations.c.id == generation)
             .values(last_txid=last, frontier=last, watermark=by_txid[last].watermark if last else None)
         )
+        known = connection.execute(select(leases.c.epoch).where(leases.c.generation == generation)).scalar()
         connection.execute(delete(leases).where(leases.c.generation == generation))
         connection.execute(
-            insert(leases).values(generation=generation, epoch=epoch, holder="rebuilt", expires_at=0, taken_at=now)
+            insert(leases).values(
+                generation=generation, epoch=max(epoch, known or 0), holder="rebuilt", expires_at=0, taken_at=now
+            )
         )
         write_entry(connection, generation, now, "rebuilt", f"{len(missing)} txids taken over from the sink", last)
     return len(missing)
+
+
+def _end_attempts(connection: Connection, generation: int, manifests: Sequence[Manifest], now: int) -> None:
+    """Attempts whose files the sink names are committed, whatever the ledger knew of them: no one may clean them up.
+
+    The others that are still open are abandoned.
+    """
+    named = {str(parent) for manifest in manifests for file in manifest.files for parent in PurePosixPath(file).parents}
+    mine = attempts.c.generation == generation
+    for row in connection.execute(select(attempts.c.id, attempts.c.staging).where(mine, IS_UNCLEAN)).all():
+        if row.staging in named:
+            connection.execute(
+                update(attempts)
+                .where(attempts.c.id == row.id)
+                .values(outcome=Outcome.COMMITTED, ended_at=now, cleaned=True)
+            )
+    connection.execute(
+        update(attempts)
+        .where(mine, attempts.c.outcome.in_((Outcome.RUNNING, Outcome.PROCESSED)))
+        .values(outcome=Outcome.ABANDONED, ended_at=now)
+    )
 
 
 def _row(generation: int, manifest: Manifest, now: int) -> dict[str, object]:

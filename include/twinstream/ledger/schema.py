@@ -51,6 +51,16 @@ generations = Table(
     Column("bytes_per_second", Float),
     UniqueConstraint("pipeline", "number"),
 )
+IS_LIVE = text("state != 'retired'")
+"""A pipeline has one current generation at most, and one that is being built."""
+Index(
+    "generations_live",
+    generations.c.pipeline,
+    generations.c.state,
+    unique=True,
+    sqlite_where=IS_LIVE,
+    postgresql_where=IS_LIVE,
+)
 
 leases = Table(
     "leases",

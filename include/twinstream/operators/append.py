@@ -58,9 +58,11 @@ class Append:
         return rows.drop(*(name for name in rows.columns if name.startswith("_")))
 
     def partial(self, rows: DataFrame, by: Sequence[str], extra: Sequence[Column]) -> DataFrame:
-        """The kept rows; there is no aggregation that `extra` could ride along with, so it is left out."""
-        names = [*by, EVENT_TIME, *user_columns(rows)]
-        return rows.where(col(KEPT)).select(*map(col, names))
+        """Every row for itself, empty where it is not kept; there is no aggregation for `extra` to ride along with."""
+        from pyspark.sql import functions as F
+
+        kept = (F.when(col(KEPT), col(name)).alias(name) for name in user_columns(rows))
+        return rows.select(*map(col, by), col(EVENT_TIME), *kept)
 
     def merge(self, states: DataFrame) -> DataFrame:
         """The same rows."""

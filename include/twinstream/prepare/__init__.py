@@ -17,6 +17,8 @@ from twinstream.prepare.rows import Rows
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from twinstream.prepare.expressions import Expression
+
 __all__ = ["Prepared", "Rows", "batch_time", "compile_expression", "compile_prepare"]
 
 
@@ -85,7 +87,7 @@ def compile_prepare(
     return Prepared(None, "function " + compile_function(prepare, root), prepare)
 
 
-def compile_expression(sql: str, columns: Mapping[str, str | None]) -> Any:
+def compile_expression(sql: str, columns: Mapping[str, str | None]) -> Expression:
     """One SQL expression over the source's columns (an event time, say) under the same rules: `.sql` and `.type`."""
     from twinstream.prepare.expressions import compile_expression as compiled
 

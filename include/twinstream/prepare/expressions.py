@@ -47,13 +47,12 @@ def compile_expression(sql: str, columns: Mapping[str, str | None]) -> Expressio
     except SqlglotError as error:
         raise unreadable(sql, error) from error
     scope = Scope(columns)
-    edits = check(sql, tree, tokens, scope)
+    edits = check(tree, tokens, scope)
     kind = type_of(tree, scope)
     return Expression(edited(sql, edits, 0, len(sql)), str(kind) if kind else None)
 
 
 def check(
-    sql: str,
     tree: exp.Expr,
     tokens: list[Token],
     scope: Scope,
@@ -65,14 +64,14 @@ def check(
 
     `exploded` is where the one generator that is allowed stands; `aliases` are the names that the SELECT itself gives.
     """
-    _refuse_queries_and_windows(tree, sql)
+    _refuse_queries_and_windows(tree)
     _refuse_relative_times(tree, scope)
     edits = _check_calls(tokens, scope, exploded)
     replaced = {edit.start for edit in edits}
     return edits + _check_columns(tree, scope, aliases, replaced)
 
 
-def _refuse_queries_and_windows(tree: exp.Expr, sql: str) -> None:
+def _refuse_queries_and_windows(tree: exp.Expr) -> None:
     from sqlglot import exp
 
     for node in tree.walk():
@@ -80,16 +79,10 @@ def _refuse_queries_and_windows(tree: exp.Expr, sql: str) -> None:
             raise refused("subqueries", "Only columns of the record itself can be used; Enrich joins a table.")
         if isinstance(node, exp.Window):
             raise refused("window functions")
-        if isinstance(node, exp.Star) and not isinstance(node.parent, exp.Select) and not _is_list_item(node.parent):
-            if isinstance(node.parent, (exp.Mul, exp.Count)):
-                continue
-            raise refused("'*' inside a function", "Name the columns.")
-
-
-def _is_list_item(node: exp.Expr | None) -> bool:
-    from sqlglot import exp
-
-    return isinstance(node, exp.Column) and isinstance(node.parent, exp.Select)
+        if isinstance(node, exp.Star):
+            place = node.parent.parent if isinstance(node.parent, exp.Column) else node.parent
+            if not isinstance(place, (exp.Select, exp.Count)):  # count(*) is refused by its name
+                raise refused("'*' inside a function", "Name the columns.")
 
 
 def _refuse_relative_times(tree: exp.Expr, scope: Scope) -> None:

@@ -3,6 +3,7 @@
 Each record keeps its hidden columns (txid, hash, record id, …) through all of it, and a filter removes nothing: it only
 marks rows as not kept. So one pass over the source gives the result and the count of what was filtered. Whatever is
 computed is computed for kept rows only, so that a division by zero in a filtered or dead record cannot fail a batch.
+(Functions written in Python are the exception: Spark calls them for every row, so they must bear any value.)
 """
 
 from __future__ import annotations
@@ -201,6 +202,11 @@ class Rows:
 
         columns = [*self._hidden, *(self.columns if keep_columns else ())]
         array = self._df.select(*_columns(columns), F.when(F.col("_kept"), items).alias("_items"))
+        kind = dict(array.dtypes)["_items"]
+        if not kind.startswith("array<"):
+            raise DefinitionError(
+                f"prepare explodes a {kind}, not an array.", next_step="For a map, explode map_entries(…)."
+            )
         exploded = array.select(*_columns(columns), F.posexplode_outer("_items").alias("_position", "_item"))
         marked = exploded.withColumns(
             {

@@ -62,7 +62,6 @@ def compile_sql(sql: str, columns: Mapping[str, str | None]) -> Select:
     scope = explode.scope if explode else Scope(columns, table=statement.table)
     aliases = frozenset(node.alias.lower() for node in statement.tree.expressions if node.alias)
     edits = check(
-        statement.sql,
         statement.tree,
         statement.tokens,
         scope,

@@ -36,6 +36,6 @@ def canonical_constant(value: object) -> Canonical | None:
         return ["range", repr(value)]
     if isinstance(value, re.Pattern):
         return ["pattern", repr(value.pattern), int(value.flags)]
-    if kind.__module__ == "pyspark.sql.types" and hasattr(value, "json"):
+    if kind.__module__ == "pyspark.sql.types" and hasattr(value, "json") and not isinstance(value, type):
         return ["type", value.json()]
     return None

@@ -25,7 +25,8 @@ class Committer:
     def commit(self, generation: Generation, batches: Sequence[Batch], attempt: Attempt) -> list[Manifest]:
         """Commits the attempt's txids, which must be the next ones after the generation's frontier."""
         staged = attempt.staged
-        assert staged is not None and batches[0].txid == generation.frontier + 1
+        assert staged is not None
+        assert batches[0].txid == generation.frontier + 1
         late_before, watermarks = self._watermarks(batches, staged.results, generation.watermark)
         tallies, late_files = self._late(batches, attempt, staged.files, staged.results, late_before)
         manifests = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from twinstream.errors import (
     CommitConflict,
@@ -63,6 +64,10 @@ class Drained:
 class Runner:
     """Runs one generation under a lease: recovers, processes groups, commits them in txid order."""
 
+    heartbeat: Callable[[Ledger, Lease], Any] = Heartbeat
+    pool: Callable[[int], Executor] = ThreadPoolExecutor
+    is_dead: Callable[[str], bool] = staticmethod(is_dead)
+
     def __init__(
         self,
         definition: Definition,
@@ -92,7 +97,7 @@ class Runner:
         lease = self._acquire()
         self.drained.epoch = lease.epoch
         try:
-            with Heartbeat(self._ledger, lease) as heartbeat:
+            with self.heartbeat(self._ledger, lease) as heartbeat:
                 recover(self._ledger, self._store, lease)
                 self.remove_leftovers()
                 while self._round(lease, heartbeat) or plan_more():
@@ -112,7 +117,7 @@ class Runner:
         deadline = time.monotonic() + self._options.wait_seconds
         while True:
             try:
-                return self._ledger.leases.acquire(self._generation, holder, self._options.lease_seconds, is_dead)
+                return self._ledger.leases.acquire(self._generation, holder, self._options.lease_seconds, self.is_dead)
             except LeaseHeld as error:
                 if time.monotonic() >= deadline:
                     raise
@@ -159,7 +164,7 @@ class _Round:
         self._work = WorkList(self._usable(batches), runner._rate)
 
     def work(self) -> None:
-        pool = ThreadPoolExecutor(self._runner._options.groups_in_flight, thread_name_prefix="twinstream-group")
+        pool = self._runner.pool(self._runner._options.groups_in_flight)
         try:
             while True:
                 self._heartbeat.check()
@@ -205,7 +210,7 @@ class _Round:
             return None
         return first
 
-    def _start(self, pool: ThreadPoolExecutor) -> None:
+    def _start(self, pool: Executor) -> None:
         while len(self._running) < self._runner._options.groups_in_flight:
             first = self._startable()
             if first is None:
@@ -257,7 +262,8 @@ class _Round:
             group = self._done.pop(generation.frontier + 1, None)
             if group is None:
                 return
-            assert group.attempt is not None and group.attempt.staged is not None
+            assert group.attempt is not None
+            assert group.attempt.staged is not None
             refused = self._ask_gate(group)
             if refused is not None:
                 self._refuse(group, refused)
@@ -280,7 +286,8 @@ class _Round:
         batch = group.batches[0]
         if self._runner._definition.pipeline.gate is None or batch.waived or batch.discard_reason is not None:
             return None
-        assert group.attempt is not None and group.attempt.staged is not None
+        assert group.attempt is not None
+        assert group.attempt.staged is not None
         return self._runner.processor().gate(group.attempt.staged.files)
 
     def _refuse(self, group: Group, reason: str) -> None:
@@ -317,6 +324,7 @@ class _Round:
 
 
 def held(batch: Batch) -> GateHeld:
+    """The error that tells of a held txid."""
     return GateHeld(
         f"Txid {batch.txid} is held: {batch.held_reason}.",
         untouched="Everything before it is committed, nothing is lost; the frontier stays.",
@@ -325,6 +333,7 @@ def held(batch: Batch) -> GateHeld:
 
 
 def failed(txid: int, error: BaseException) -> TwinstreamError:
+    """The error that tells of a txid that cannot be processed."""
     if isinstance(error, TwinstreamError):
         error.what = error.what if f"xid {txid}" in error.what else f"Txid {txid}: {error.what}"
         return error

@@ -167,10 +167,7 @@ class SparkProcessor:
             staged = staged.withColumn("_occurrences", F.lit(1).cast("bigint"))
         elif operator.stateless:
             rows = rows.withColumn("_occurrences", F.lit(1).cast("bigint"))
-            by = ["_txid", "_class", "_dead", "_hash", "_first", "_kept", "_occurrences"]
-            staged = operator.partial(rows, by, [])
-            kept = {name: F.when(F.col("_kept"), F.col(f"`{name}`")) for name in self._columns}
-            staged = staged.withColumns(kept).drop("_kept")
+            staged = operator.partial(rows, ["_txid", "_class", "_dead", "_hash", "_first", "_occurrences"], [])
         else:
             highest = F.max(F.when(F.col("_class") != DEAD, F.unix_micros("_event_time"))).alias("_highest")
             staged = operator.partial(rows, ["_txid", "_class", "_dead"], [*of_records(F.col("_first")), highest])

@@ -48,7 +48,8 @@ class RateController:
         """The consecutive batches at the head that make the next group; at least one."""
         if self.fixed_group is not None:
             return list(batches[: self.fixed_group])
-        limit, group, size = self.group_bytes(), [], 0
+        limit, size = self.group_bytes(), 0
+        group: list[Batch] = []
         for batch in batches:
             if group and size + batch.range.size > limit:
                 break

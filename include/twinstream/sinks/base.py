@@ -1,4 +1,4 @@
-"""What a sink must do for the transaction rules: one atomic commit of data, txid and epoch, checked where it happens."""
+"""What a sink must do for the transaction rules: one atomic commit of data, txid and epoch, checked on the spot."""
 
 from __future__ import annotations
 
@@ -136,4 +136,5 @@ def check_base(state: SinkState, base: Base) -> bool:
 
 
 def mismatch(what: str) -> LedgerSinkMismatch:
+    """The error for a disagreement that no crash explains."""
     return LedgerSinkMismatch(f"{what}.", untouched="Ledger and sink were left as they are.", next_step=SEE_PROTOCOL)

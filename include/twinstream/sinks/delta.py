@@ -75,6 +75,8 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class LiveFile:
+    """A file that a snapshot names."""
+
     path: str
     size: int
     base: int | None
@@ -294,7 +296,7 @@ class DeltaStore:
 
     def _require(self, files: Sequence[StagedFile]) -> None:
         """Before a commit every staged file is seen to be there, with its size, and is made durable."""
-        folders = set()
+        folders: set[Path] = set()
         for file in files:
             path = self.folder / file.path
             try:

@@ -20,7 +20,7 @@ class MemoryDisk:
 
     files: dict[str, int] = field(default_factory=dict)
     version: int = 0
-    state: SinkState = SinkState(0, 0, 0)
+    state: SinkState = field(default_factory=lambda: SinkState(0, 0, 0))
     manifests: dict[int, Manifest] = field(default_factory=dict)
     bases: list[Base] = field(default_factory=list)
     live: set[str] = field(default_factory=set)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
+    """Makes a file's content durable."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -15,6 +16,7 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
+    """Makes a folder's names durable."""
     sync_file(path)
 
 

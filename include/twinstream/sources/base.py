@@ -97,7 +97,7 @@ class Source(Protocol):
         """Raises SourceChanged if the range does not hold any more what was planned."""
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
-        """The records of the slices: the columns, the slice's facts, `_file`, `_raw` (text that did not parse), `_misfit`.
+        """The records of the slices: columns, the slice's facts, `_file`, `_raw` (what did not parse), `_misfit`.
 
         `_misfit` names the first column whose value does not fit its type although the record parses.
         """

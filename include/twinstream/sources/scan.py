@@ -17,6 +17,7 @@ from twinstream.errors import SourceUnreadable
 
 _CHUNK = 1 << 20
 _NEWLINE, _OPEN, _CLOSE, _RETURN = b"\n{}\r"
+_ODD_STARTS = list(b" \t\r\n[\xef")
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_LINES = 50
 
@@ -28,7 +29,7 @@ class Scan:
     records: int
     fingerprint: str
     plain: bool
-    """Every line is one flat JSON object: Spark's fast JSON reader sees exactly one record a line."""
+    """Spark's fast JSON reader sees exactly one record a line."""
 
 
 def fingerprint(path: Path) -> str:
@@ -80,42 +81,43 @@ def sample_json(path: Path) -> list[dict[str, Any]]:
 
 
 class _Shape:
-    """Counts line ends and braces chunk by chunk."""
+    """How the lines of a file start and end, and where its braces close, chunk by chunk."""
 
     def __init__(self) -> None:
         self.lines = 0
         self._opens = 0
         self._closes = 0
-        self._regular = True
+        self._closed_lines = 0
+        self._starts_well = True
         self._before = _NEWLINE
-        self._before_that = _CLOSE
+        self._before_that = 0
 
     def add(self, chunk: bytes) -> None:
         import numpy as np
 
-        letters = np.frombuffer(chunk, np.uint8)
-        ends = np.flatnonzero(letters == _NEWLINE)
-        self._opens += int(np.count_nonzero(letters == _OPEN))
-        self._closes += int(np.count_nonzero(letters == _CLOSE))
-        if self._before == _NEWLINE:
-            self.lines += 1
-            self._regular &= chunk[0] == _OPEN
-        starts = ends[:-1] if len(ends) and ends[-1] == len(chunk) - 1 else ends
-        self.lines += len(starts)
-        self._regular &= bool((letters[starts + 1] == _OPEN).all())
-        tail = bytes((self._before_that, self._before))
-        with_tail = np.frombuffer(tail + chunk, np.uint8)
-        last = with_tail[ends + 1]
-        last = np.where(last == _RETURN, with_tail[ends], last)
-        self._regular &= bool((last == _CLOSE).all())
-        joined = tail + chunk[-2:]
-        self._before_that, self._before = joined[-2], joined[-1]
+        letters = np.frombuffer(bytes((self._before_that, self._before)) + chunk, np.uint8)
+        inside = letters[2:]
+        self._opens += int(np.count_nonzero(inside == _OPEN))
+        self._closes += int(np.count_nonzero(inside == _CLOSE))
+        firsts = inside[letters[1:-1] == _NEWLINE]
+        self.lines += len(firsts)
+        self._starts_well &= not np.isin(firsts, _ODD_STARTS).any()
+        ends = np.flatnonzero(inside == _NEWLINE) + 2
+        last = np.where(letters[ends - 1] == _RETURN, letters[ends - 2], letters[ends - 1])
+        self._closed_lines += int(np.count_nonzero(last == _CLOSE))
+        self._before_that, self._before = int(letters[-2]), int(letters[-1])
 
     def plain(self, nested: bool) -> bool:
-        last = self._before_that if self._before == _NEWLINE else self._before
-        ends_well = self.lines == 0 or last in (_CLOSE, _RETURN)
-        balanced = self._opens == self._closes and (nested or self._opens == self.lines)
-        return self._regular and ends_well and balanced
+        """Whether the fast JSON reader gives one record a line and overlooks nothing behind an object.
+
+        In flat records nothing can follow an object if every closing brace ends its line; in nested ones every line
+        must end with a brace and all braces must match.
+        """
+        unfinished = self._before_that if self._before == _RETURN else self._before
+        closed_lines = self._closed_lines + (unfinished == _CLOSE)
+        if nested:
+            return self._starts_well and closed_lines == self.lines and self._opens == self._closes
+        return self._starts_well and closed_lines == self._closes
 
 
 def _count_slowly(path: Path) -> int:

@@ -143,7 +143,7 @@ class Table:
 
 
 def draw_table(kinds: dict[str, Kind], seed: int, cases: int = 60, most: int = 14) -> Table:
-    """Many small cases in one table, told apart by the column `case`; a tenth of the cells and some columns are null."""
+    """Many small cases in one table, told apart by the column `case`; some cells and some columns are null."""
     rng = random.Random(seed)
     every = {"case": Kind("int", lambda _: 0), **kinds, **HIDDEN}
     rows = []

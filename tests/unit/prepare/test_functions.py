@@ -128,3 +128,23 @@ def test_what_spark_offers_and_prepare_does_not_is_seen_without_running_it(prepa
 
 def test_without_a_root_the_folder_of_the_function_counts():
     assert compile_prepare(lambda rows: rows.where("amount > 1"), COLUMNS, None).output is None
+
+
+def test_spark_types_and_python_functions_for_spark_are_part_of_the_definition(prepared):
+    source = """
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import DecimalType, IntegerType
+
+        MONEY = DecimalType(12, {scale})
+        LIMIT = {limit}
+
+        @F.udf(returnType=IntegerType())
+        def shorten(text):
+            return len(text or "") - LIMIT
+
+        def prepare(rows):
+            return rows.withColumn("short", shorten("page")).withColumn("money", F.col("n").cast(MONEY))
+    """
+    texts = [prepared(source.format(scale=scale, limit=limit)).canonical for scale, limit in [(2, 3), (2, 4), (3, 3)]]
+    assert len(set(texts)) == 3
+    assert prepared(source.format(scale=2, limit=3)).canonical == texts[0]

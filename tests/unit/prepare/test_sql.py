@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from twinstream.columns import parse_columns
@@ -42,6 +45,14 @@ def test_names_are_as_written_and_qualifiers_are_understood():
         "a": "int",
         "b": "struct<c:date>",
     }
+
+
+def test_nothing_heavy_is_imported_with_the_package():
+    """Pipeline definitions are loaded while Airflow parses its DAGs."""
+    code = "import sys, twinstream.prepare, twinstream.definition, twinstream.columns as c; "
+    code += "print([name for name in ('pyspark', 'sqlglot', 'pandas') if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
 
 
 def test_an_exploded_item_brings_its_fields():
@@ -172,10 +183,29 @@ def test_only_one_explode_of_an_array_is_allowed(sql, words):
 
 @pytest.mark.parametrize(
     "call",
-    ["rand()", "randn(1)", "random()", "uuid()", "shuffle(tags)", "monotonically_increasing_id()", "RAND ( )"]
-    + ["spark_partition_id()", "input_file_name()", "current_user()", "current_user", "user", "version()"]
-    + ["aes_encrypt(page, page)", "java_method('java.util.UUID', 'randomUUID')", "current_time()", "current_time"]
-    + ["upper(concat(page, rand()))", "transform(tags, x -> uuid())", "randstr(3)", "uniform(1, 2)"],
+    [
+        "rand()",
+        "randn(1)",
+        "random()",
+        "uuid()",
+        "shuffle(tags)",
+        "monotonically_increasing_id()",
+        "RAND ( )",
+        "spark_partition_id()",
+        "input_file_name()",
+        "current_user()",
+        "current_user",
+        "user",
+        "version()",
+        "aes_encrypt(page, page)",
+        "java_method('java.util.UUID', 'randomUUID')",
+        "current_time()",
+        "current_time",
+        "upper(concat(page, rand()))",
+        "transform(tags, x -> uuid())",
+        "randstr(3)",
+        "uniform(1, 2)",
+    ],
 )
 def test_what_is_not_deterministic_is_refused(call):
     words = refusal(f"select {call} as x from events")
@@ -185,8 +215,16 @@ def test_what_is_not_deterministic_is_refused(call):
 
 @pytest.mark.parametrize(
     "text",
-    ["timestamp 'now'", "cast('today' as date)", "date('tomorrow')", "to_timestamp('now')", "'yesterday'::timestamp"]
-    + ["at > 'now'", "at between 'yesterday' and '2030-01-01'", "timestamp_ntz ' NOW '"],
+    [
+        "timestamp 'now'",
+        "cast('today' as date)",
+        "date('tomorrow')",
+        "to_timestamp('now')",
+        "'yesterday'::timestamp",
+        "at > 'now'",
+        "at between 'yesterday' and '2030-01-01'",
+        "timestamp_ntz ' NOW '",
+    ],
 )
 def test_words_that_spark_reads_as_the_clock_are_refused(text):
     assert "depends on when it runs" in refusal(f"select {text} as x from events")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinstream.operators.measures.base import Measure
-from twinstream.operators.measures.count import CountRows, CountValues
+from twinstream.operators.measures.counts import CountRows, CountValues
 from twinstream.operators.measures.distinct import ApproxDistinct
 from twinstream.operators.measures.extremes import Max, Min
 from twinstream.operators.measures.mean import Avg

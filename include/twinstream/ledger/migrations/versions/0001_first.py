@@ -125,6 +125,15 @@ def upgrade() -> None:
         sa.Column("txid", sa.BigInteger()),
         sa.Column("detail", sa.Text(), nullable=False),
     )
+    live = sa.text("state != 'retired'")
+    op.create_index(
+        "generations_live",
+        "generations",
+        ["pipeline", "state"],
+        unique=True,
+        sqlite_where=live,
+        postgresql_where=live,
+    )
     uncommitted = sa.text("state != 'COMMITTED'")
     op.create_index(
         "batches_open",

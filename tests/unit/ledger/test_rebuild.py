@@ -1,0 +1,135 @@
+"""Rebuilding a ledger that is lost or older than the sink from the sink's manifests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from tests.unit.ledger.bench import Bench, Clock, content, manifest_of
+from twinstream.errors import Fenced, LedgerSinkMismatch
+from twinstream.ledger import Ledger
+from twinstream.ledger.rebuild import rebuild
+from twinstream.ledger.schema import batches
+from twinstream.transaction import State
+
+
+def test_a_lost_ledger_is_brought_up_to_the_sink(bench: Bench, tmp_path: Path) -> None:
+    bench.plan_many(4)
+    lease = bench.lease()
+    manifests = bench.commit(lease, 1, 2) + bench.commit(lease, 3, 3)
+    new = Ledger.open(f"sqlite:///{tmp_path / 'new.db'}", clock=bench.clock)
+    again = Bench(new, bench.clock, new.generations.adopt("page_views", 1, "abcd", "hash", "{}"))
+    assert rebuild(new.database, again.id, manifests, 1) == 3
+    assert (again.generation.frontier, again.generation.last_txid, again.generation.watermark) == (3, 3, 2900)
+    for then, now in zip(bench.ledger.batches.get(bench.id, 1, 3), new.batches.get(again.id, 1, 3), strict=True):
+        assert replace(now, attempt=then.attempt) == then
+    assert new.batches.claimed(again.id, "source/day") == {"000000.json", "000001.json", "000002.json"}
+    assert new.batches.totals(again.id) == bench.ledger.batches.totals(bench.id)
+    assert again.lease().epoch == 2
+    assert again.journal() == [("rebuilt", 3)]
+    new.close()
+
+
+def test_an_older_ledger_keeps_what_it_has_and_forgets_what_was_only_planned(bench: Bench) -> None:
+    bench.plan_many(2)
+    lease = bench.lease()
+    done = bench.commit(lease, 1, 1)
+    bench.plan("other/a.json", "other/b.json")
+    sink = [*done, *(_in_the_sink(bench, txid, f"day/{txid - 1:06}.json") for txid in (2, 3))]
+    assert rebuild(bench.ledger.database, bench.id, sink, 7) == 2
+    assert bench.states() == [State.COMMITTED] * 3
+    assert bench.ledger.batches.claimed(bench.id, "source/other") == set()
+    assert bench.ledger.batches.claim_of(bench.id, "source/day/000001.json") == 2
+    assert bench.ledger.batches.known_folders(bench.id) == {}
+    assert bench.plan("other/a.json") == range(4, 5)
+
+
+def test_the_runner_before_is_fenced_and_epochs_never_go_back(bench: Bench) -> None:
+    bench.plan_many(1)
+    for _ in range(4):
+        bench.ledger.leases.release(bench.lease())
+    lease = bench.lease()
+    assert lease.epoch == 5
+    rebuild(bench.ledger.database, bench.id, [], 3)
+    with pytest.raises(Fenced):
+        bench.start(lease, 1, 1)
+    assert bench.lease().epoch == 6, "epoch 5 was given away before, whatever the sink has seen of it"
+    rebuild(bench.ledger.database, bench.id, [], 20)
+    assert bench.lease().epoch == 21
+
+
+def test_staged_files_that_the_sink_names_are_never_left_to_the_cleaner(bench: Bench) -> None:
+    """The backup was made while the attempt ran; it committed, and the ledger was restored from that backup."""
+    bench.plan_many(3)
+    lease = bench.lease("one", 60)
+    running, done, lost = bench.start(lease, 1, 1), bench.process(lease, 2, 2), bench.start(lease, 3, 3)
+    sink = [
+        replace(manifest, files=(f"{attempt.staging}/_kind=partial/part.parquet",))
+        for attempt in (running, done)
+        for manifest in bench.manifests(attempt)
+    ]
+    bench.clock.passes(61)
+    bench.lease("two")
+    rebuild(bench.ledger.database, bench.id, sink, 1)
+    assert [attempt.id for attempt in bench.ledger.attempts.to_clean(bench.id)] == [lost.id]
+    assert (bench.outcomes(1), bench.outcomes(2), bench.outcomes(3)) == (["committed"], ["committed"], ["abandoned"])
+
+
+def test_a_rebuild_is_repeatable(bench: Bench) -> None:
+    bench.plan_many(3)
+    manifests = bench.commit(bench.lease(), 1, 2)
+    rebuild(bench.ledger.database, bench.id, manifests, 1)
+    before = content(bench.ledger.database)
+    assert rebuild(bench.ledger.database, bench.id, manifests, 1) == 0
+    after = content(bench.ledger.database)
+    assert {name: rows for name, rows in after.items() if name != "journal"} == {
+        name: rows for name, rows in before.items() if name != "journal"
+    }
+
+
+@pytest.mark.parametrize("difference", ["missing", "another range"])
+def test_a_sink_that_lost_what_the_ledger_committed_is_not_rebuilt_from(bench: Bench, difference: str) -> None:
+    bench.plan_many(2)
+    one, two = bench.commit(bench.lease(), 1, 2)
+    before = content(bench.ledger.database)
+    sink = [one] if difference == "missing" else [one, replace(two, range_digest="another")]
+    with pytest.raises(LedgerSinkMismatch, match="txid 2"):
+        rebuild(bench.ledger.database, bench.id, sink, 1)
+    assert content(bench.ledger.database) == before
+
+
+def test_a_sink_with_a_hole_is_not_rebuilt_from(bench: Bench) -> None:
+    bench.plan_many(3)
+    one, _, three = bench.manifests(bench.process(bench.lease(), 1, 3))
+    with pytest.raises(LedgerSinkMismatch, match="2 of 3 manifests"):
+        rebuild(bench.ledger.database, bench.id, [one, three], 1)
+
+
+def test_a_long_history_is_rebuilt(ledger: Ledger) -> None:
+    """More committed txids than a statement may have parameters."""
+    bench = Bench.on(ledger)
+    bench.plan_many(40_000)
+    planned = ledger.batches.get(bench.id, 1, 40_000)
+    with ledger.database.write("test") as connection:
+        connection.execute(update(batches).where(batches.c.txid <= 35_000).values(state=State.COMMITTED))
+    sink = [manifest_of(batch, 1, 1) for batch in planned[:36_000]]
+    assert rebuild(ledger.database, bench.id, sink, 1) == 1_000
+    with ledger.database.read() as connection:
+        assert len(connection.execute(select(batches.c.txid)).all()) == 36_000
+    assert len(ledger.batches.claimed(bench.id, "source/day")) == 36_000
+
+
+def _in_the_sink(bench: Bench, txid: int, path: str):
+    """A manifest of a txid that this ledger does not know, or knows otherwise."""
+    from tests.unit.ledger.bench import files
+    from twinstream.transaction import Batch
+
+    range_ = files(path)
+    return manifest_of(Batch(txid, State.COMMITTED, range_, range_.digest, bench.clock.now), 99, 6)
+
+
+def test_the_clock_of_a_bench_is_its_own() -> None:
+    assert Clock().now == Clock().now
