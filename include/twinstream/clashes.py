@@ -1,4 +1,4 @@
-"""What is wrong with a definition only beside the others: folders that two of them use in ways that cannot go together."""
+"""What is wrong with a definition only beside the others: folders that cannot be used by both."""
 
 from __future__ import annotations
 

@@ -82,6 +82,8 @@ def _is_durable(node: ast.AST) -> bool:
     name, owner = node.func.attr, ast.unparse(node.func.value)
     if name == "parquet":
         return owner.endswith((".write", ")")) and ".write" in owner
+    if name == "unlink" and owner == "temporary":
+        return False  # a file that nothing names yet
     if name == "replace":
         return owner in ("temporary", "os")
     if name == "create":

@@ -263,7 +263,7 @@ def test_filtered_and_discarded_records_move_the_watermark_and_it_never_falls_ba
     assert found.per_txid == {
         1: counts(read=2, dead=1, emitted=1),
         2: counts(read=1, filtered=1),
-        3: counts(read=4, dead=1, filtered=1, late=1, discarded=1),
+        3: counts(read=4, dead=1, discarded=3),
         4: counts(read=1, late=1),
         5: counts(),
         6: counts(read=1, emitted=1),

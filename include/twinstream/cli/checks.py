@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -38,22 +37,27 @@ class Check:
 
 
 def ok(name: str, found: str) -> Check:
+    """All is well."""
     return Check(name, "ok", found)
 
 
 def warning(name: str, found: str, mend: str) -> Check:
+    """It works, but may not do what is meant."""
     return Check(name, "warning", found, mend)
 
 
 def failed(name: str, found: str, mend: str) -> Check:
+    """It cannot work before it is mended."""
     return Check(name, "failed", found, mend)
 
 
 def skipped(name: str, found: str) -> Check:
+    """Not looked at, and why."""
     return Check(name, "skipped", found)
 
 
 def uses_connect(settings: Settings) -> bool:
+    """Whether Spark is a server elsewhere, with Java and jars of its own."""
     return settings.master.startswith("sc://")
 
 
@@ -63,6 +67,7 @@ def shown_master(settings: Settings) -> str:
 
 
 def python() -> Check:
+    """A Python that the packages are made for."""
     version = ".".join(map(str, sys.version_info[:3]))
     if PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]:
         return ok("python", f"{version} ({sys.executable})")
@@ -88,6 +93,7 @@ def packages() -> Check:
 
 
 def java(settings: Settings) -> Check:
+    """A Java that Spark can use, found the way Spark finds it: JAVA_HOME comes first, right or wrong."""
     if uses_connect(settings):
         return skipped("java", "not needed here: Spark Connect has its own")
     mend = f"Install Java {OLDEST_JAVA} (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME."
@@ -123,17 +129,19 @@ def environment() -> Check:
 
 
 def jars(settings: Settings) -> Check:
+    """Delta for this Spark among the jars that bin/setup fetched."""
     if uses_connect(settings):
         return skipped("jars", "not needed here: the Connect server has its own")
     found = [Path(path).name for path in find_jars(settings)]
     place = settings.jars or "TWINSTREAM_JARS, which is not set"
     delta = next((name for name in found if name.startswith(f"delta-spark_{SPARK_MINOR}_")), None)
     if delta is None:
-        return failed("jars", f"no delta-spark for Spark {SPARK_MINOR} in {place}", SETUP)
+        return warning("jars", f"no delta-spark for Spark {SPARK_MINOR} in {place}: Spark starts without Delta", SETUP)
     return ok("jars", f"{len(found)} in {place}, {delta.removesuffix('.jar')} among them")
 
 
 def home(settings: Settings) -> Check:
+    """TWINSTREAM_HOME takes files, and has room for more."""
     try:
         settings.home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=settings.home) as file:
@@ -153,6 +161,7 @@ def home(settings: Settings) -> Check:
 
 
 def ledger(settings: Settings) -> Check:
+    """The ledger opens; where there is none yet, none is made."""
     from twinstream.ledger.database import open_unchecked, revision
 
     place = shown_url(settings.ledger_url)
@@ -172,6 +181,7 @@ def ledger(settings: Settings) -> Check:
 
 
 def pipelines(settings: Settings) -> Check:
+    """Every definition loads."""
     from twinstream.catalog import load_catalog
 
     try:
@@ -187,9 +197,11 @@ def pipelines(settings: Settings) -> Check:
 
 
 def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return version(package)
+    except PackageNotFoundError:
         return None
 
 

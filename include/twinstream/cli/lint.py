@@ -9,7 +9,7 @@ import typer
 
 from twinstream.cli.output import AsJson, describe, emit, out, say
 from twinstream.cli.session import engine
-from twinstream.errors import TwinstreamError
+from twinstream.errors import DefinitionError, TwinstreamError
 
 if TYPE_CHECKING:
     from twinstream.catalog import Catalog
@@ -60,7 +60,7 @@ def _checked(opened: Engine, definition: Definition, by_spark: bool) -> dict[str
     for problem in clashes(definition, opened.catalog, opened.settings.home):
         raise problem
     asked_spark = by_spark or definition.needs_spark()
-    columns = definition.columns_by_spark(opened.spark()) if asked_spark else definition.columns()
+    columns = _by_spark(opened, definition) if asked_spark else definition.columns()
     guarantee = definition.guarantee
     return {
         "pipeline": definition.name,
@@ -76,6 +76,19 @@ def _checked(opened: Engine, definition: Definition, by_spark: bool) -> dict[str
         "checked_by": "spark" if asked_spark else "definition",
         "warnings": _warnings(definition),
     }
+
+
+def _by_spark(opened: Engine, definition: Definition) -> dict[str, str]:
+    """The columns as Spark sees them, which must be those that the definition was loaded with, as far as it knew."""
+    columns = definition.columns_by_spark(opened.spark())
+    for name, kind in (definition.prepared.output or {}).items():
+        if kind is not None and columns.get(name) != kind:
+            raise DefinitionError(
+                f"{definition.name}: prepare's column {name!r} is {kind} by its text, but Spark makes it "
+                f"{columns.get(name, 'no column')}.",
+                next_step="Cast it to the type that you mean.",
+            )
+    return columns
 
 
 def _part(part: Part) -> dict[str, str]:

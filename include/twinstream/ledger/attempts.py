@@ -26,6 +26,7 @@ from twinstream.ledger.database import Database
 from twinstream.ledger.journal import write_entry
 from twinstream.ledger.leases import Lease, require
 from twinstream.ledger.schema import COUNTED, IS_UNCLEAN, attempts, batches, generations
+from twinstream.ledger.texts import storable
 from twinstream.transaction import (
     Accounting,
     Attempt,
@@ -130,7 +131,7 @@ class Attempts:
                 attempt,
                 State.PROCESSED,
                 State.HELD,
-                held_reason=reason,
+                held_reason=storable(reason),
             )
             write_entry(connection, lease.generation, now, "held", reason, attempt.first)
 
@@ -142,7 +143,7 @@ class Attempts:
                 update(attempts)
                 .where(attempts.c.id == attempt.id)
                 .where(attempts.c.outcome.in_((Outcome.RUNNING, Outcome.PROCESSED)))
-                .values(outcome=outcome, ended_at=now, error=error)
+                .values(outcome=outcome, ended_at=now, error=storable(error))
             )
             connection.execute(
                 update(batches)

@@ -22,6 +22,7 @@ from twinstream.ledger.schema import (
     folders,
     generations,
 )
+from twinstream.ledger.texts import storable
 from twinstream.transaction import (
     Accounting,
     Batch,
@@ -62,8 +63,8 @@ class Batches:
     ) -> range:
         """Logs the next txids with their ranges in one step, or raises PlanRaced and logs nothing.
 
-        `seen_folders` are folders whose files are all planned now, with their modification time: as long as that
-        stays the same there is nothing new in them.
+        `seen_folders` are folders whose files are all planned now, with the time of their last change: as long as
+        that stays the same there is nothing new in them.
         """
         first = expected_last + 1
         try:
@@ -147,7 +148,7 @@ class Batches:
         return {"read": sum(n for name, n in found.items() if name != "rows_out")} | found
 
     def known_folders(self, generation: int) -> dict[str, int]:
-        """Folders whose files were all planned, with the modification time they had."""
+        """Folders whose files were all planned, with the time of the last change they had."""
         statement = select(folders.c.folder, folders.c.modified).where(folders.c.generation == generation)
         with self._db.read() as connection:
             return {row.folder: row.modified for row in connection.execute(statement)}
@@ -238,7 +239,7 @@ class Batches:
                 .values(
                     state=State.PLANNED,
                     attempt=None,
-                    discard_reason=reason,
+                    discard_reason=storable(reason),
                     held_reason=None,
                 )
             )

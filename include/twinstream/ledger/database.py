@@ -235,7 +235,7 @@ def sqlite_engine(path: str, pool: type[Pool] = NullPool) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.execute("pragma journal_mode=wal")
+        _use_wal(connection)
         connection.execute(f"pragma synchronous={os.environ.get('TWINSTREAM_SQLITE_SYNCHRONOUS', 'full')}")
         connection.execute("pragma foreign_keys=on")
 
@@ -245,6 +245,19 @@ def sqlite_engine(path: str, pool: type[Pool] = NullPool) -> Engine:
         connection.exec_driver_sql("begin immediate" if writes else "begin")
 
     return engine
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait for others that switch a new file to WAL at the same moment, so this does."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("pragma journal_mode=wal")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
 
 
 def _postgres_engine(url: URL) -> Engine:

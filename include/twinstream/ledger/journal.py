@@ -6,6 +6,7 @@ from sqlalchemy import Connection, insert, select
 
 from twinstream.ledger.database import Database
 from twinstream.ledger.schema import journal
+from twinstream.ledger.texts import storable
 
 
 def write_entry(
@@ -17,7 +18,9 @@ def write_entry(
     txid: int | None = None,
 ) -> None:
     """Adds an entry inside the transaction that did what it tells of."""
-    connection.execute(insert(journal).values(generation=generation, at=at, kind=kind, detail=detail, txid=txid))
+    connection.execute(
+        insert(journal).values(generation=generation, at=at, kind=kind, detail=storable(detail), txid=txid)
+    )
 
 
 class Journal:

@@ -25,7 +25,7 @@ class History(Protocol):
         """The newest planned range."""
 
     def known_folders(self) -> Mapping[str, int]:
-        """Folders whose content is all planned, with the modification time they had then."""
+        """Folders whose content is all planned, with the time of the last change they had then."""
 
     def claimed(self, folder: str) -> set[str]:
         """Names in a folder that belong to a txid."""

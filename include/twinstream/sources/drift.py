@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import SchemaDrift, SourceUnreadable
+from twinstream.sources.scan import NOT_PLANNED, unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,12 +52,18 @@ def read_footer(path: Path) -> tuple[dict[str, str], int]:
 
     try:
         with pq.ParquetFile(path) as file:
-            found = {field.name: spark_type(field.type) for field in file.schema_arrow}
+            leaves = [file.schema.column(number) for number in range(len(file.schema.names))]
+            old = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+            found = {
+                field.name: "timestamp" if field.name in old else spark_type(field.type) for field in file.schema_arrow
+            }
             return found, int(file.metadata.num_rows)
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise unreadable(path, error) from error
         raise SourceUnreadable(
             f"The Parquet file {path} is corrupt: {str(error).splitlines()[0]}",
-            untouched="It belongs to no txid yet; everything planned before it is unaffected.",
+            untouched=NOT_PLANNED,
             next_step="Replace or remove the file, then run the command again.",
         ) from error
 
@@ -70,7 +77,8 @@ def spark_type(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
+        name = "timestamp" if kind.tz else "timestamp_ntz"
+        return f"{name} in nanoseconds" if kind.unit == "ns" else name
     if pa.types.is_struct(kind):
         return "struct<" + ",".join(f"{field.name}:{spark_type(field.type)}" for field in kind) + ">"
     if pa.types.is_map(kind):
@@ -113,6 +121,7 @@ def _numeric(value: int | float | str) -> bool:
 def _drift(path: Path, what: str) -> SchemaDrift:
     return SchemaDrift(
         f"The file {path} {what}.",
-        untouched="It belongs to no txid yet; everything planned before it is unaffected.",
-        next_step='Mend the file, change the schema in the definition and run `twinstream replay`, or let such files in with FileSource(drift="ignore").',
+        untouched=NOT_PLANNED,
+        next_step="Mend the file, change the schema in the definition and run `twinstream replay`, or let such files "
+        'in with FileSource(drift="ignore").',
     )

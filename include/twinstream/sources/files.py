@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.columns import parse_columns
-from twinstream.errors import DefinitionError, SourceChanged, TwinstreamError
-from twinstream.sources import drift
+from twinstream.errors import DefinitionError, SourceChanged, SourceUnreadable, TwinstreamError
+from twinstream.sources import drift, listing
 from twinstream.sources.base import History, Places, Plan, Slice
-from twinstream.sources.listing import walk
-from twinstream.sources.scan import fingerprint, sample_json, scan_json_lines
+from twinstream.sources.listing import SETTLED_NANOS, UNSEEN, walk
+from twinstream.sources.scan import NOT_PLANNED, fingerprint, sample_json, scan_json_lines, unreadable
 from twinstream.transaction import Range
 
 if TYPE_CHECKING:
@@ -62,28 +63,33 @@ class FileSource:
 
     def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
         root = places.resolve(self.path)
+        known = history.known_folders()
+        seen: dict[str, int] = {}
         ranges: list[Range] = []
-        folders: list[tuple[str, int]] = []
         batch: list[dict[str, Any]] = []
-        size = 0
+        records = size = 0
+        problem: TwinstreamError | None = None
         try:
-            for folder in walk(root, SUFFIXES[self.format], history.known_folders()):
-                prefix = f"source/{folder.path}" if folder.path else "source"
-                claimed = history.claimed(prefix)
+            for folder in walk(root, SUFFIXES[self.format], known):
+                claimed = history.claimed(listing.key(folder.path)) if folder.names else set()
                 new = [f"{folder.path}/{name}" if folder.path else name for name in folder.names if name not in claimed]
                 for file in self._looked_at(root, new):
-                    if batch and sum(f["records"] for f in batch) + file["records"] > batch_records:
+                    if batch and records + file["records"] > batch_records:
                         ranges.append(_range(batch))
-                        batch = []
+                        batch, records = [], 0
                         if size >= enough:
-                            return Plan(tuple(ranges), tuple(folders), more=True)
+                            return Plan(tuple(ranges), tuple(seen.items()), more=True)
                     batch.append(file)
+                    records += file["records"]
                     size += file["size"]
-                if folder.modified is not None:
-                    folders.append((prefix, folder.modified))
+                if folder.changed is not None:
+                    seen |= {name: UNSEEN for name in map(listing.key, folder.children) if name not in known}
+                    seen[listing.key(folder.path)] = folder.changed
         except TwinstreamError as error:
-            return Plan((*ranges, _range(batch)) if batch else tuple(ranges), tuple(folders), problem=error)
-        return Plan((*ranges, _range(batch)) if batch else tuple(ranges), tuple(folders))
+            problem = error
+        if batch:
+            ranges.append(_range(batch))
+        return Plan(tuple(ranges), tuple(seen.items()), problem=problem)
 
     def range_of(self, root: Path, name: str, *, reinjected: bool = False) -> Range:
         """The range of one file outside the folder's own order (dead letters that are brought back)."""
@@ -97,8 +103,7 @@ class FileSource:
                 raise _changed(path, "is gone") from error
             if found.st_size != file["size"]:
                 raise _changed(path, f"had {file['size']} bytes and has {found.st_size} now")
-            known = range.hints.get(file["path"])
-            if known != _hint(found) and fingerprint(path) != file["fingerprint"]:
+            if range.hints.get(file["path"]) != _hint(found) and _content(path) != file["fingerprint"]:
                 raise _changed(path, "has other content than when it was planned")
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
@@ -124,10 +129,8 @@ class FileSource:
 
     def _look(self, root: Path, name: str) -> dict[str, Any]:
         path = root / name
-        try:
-            before = os.stat(path)
-        except OSError as error:
-            raise _changed(path, f"cannot be read ({error.strerror})") from error
+        started = time.time_ns()
+        before = _stat(path)
         if self.format == "parquet":
             strict = self.drift == "stop"
             records = drift.check_parquet(path, self.columns) if strict else drift.read_footer(path)[1]
@@ -138,9 +141,17 @@ class FileSource:
             nested = any("struct<" in kind or "map<" in kind for kind in self.columns.values())
             scan = scan_json_lines(path, nested)
             records, seen, plain = scan.records, scan.fingerprint, scan.plain
+        after = _stat(path)
+        if (after.st_size, *_hint(after)) != (before.st_size, *_hint(before)):
+            raise SourceUnreadable(
+                f"The source file {path} is being written right now.",
+                untouched=NOT_PLANNED,
+                next_step="Write files under a hidden name and rename them when they are whole.",
+            )
+        settled = started - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NANOS
         return {
             "path": name, "size": before.st_size, "records": records, "fingerprint": seen, "plain": plain,
-            "hint": _hint(before),
+            "hint": _hint(before) if settled else None,
         }  # fmt: skip
 
 
@@ -151,12 +162,29 @@ def _range(files: Sequence[dict[str, Any]], place: str = "source") -> Range:
         records=sum(file["records"] for file in files),
         size=sum(file["size"] for file in files),
         claims=tuple(f"{place}/{file['path']}" for file in files),
-        hints={file["path"]: file["hint"] for file in files},
+        hints={file["path"]: file["hint"] for file in files if file["hint"] is not None},
     )
 
 
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def _content(path: Path) -> str:
+    try:
+        return fingerprint(path)
+    except SourceUnreadable as error:
+        raise _changed(path, "cannot be read any more") from error
+
+
 def _hint(found: os.stat_result) -> list[int]:
-    """As long as these stay the same the content need not be read again to know that it is the same."""
+    """As long as these stay the same the content need not be read again to know that it is the same.
+
+    Kept only for files that had been left alone for a while: a change in the same tick of the clock would not show.
+    """
     return [found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
 
 

@@ -1,8 +1,10 @@
 """Listing a folder of files that only grows, cheaply when most of it is consumed already.
 
-A folder whose modification time has not changed since all its files were planned has nothing new and is not listed
-again. That is trusted only when the time was well in the past when the folder was listed: a file could have come in
-the same tick of the clock.
+A folder that has not changed since all its files were planned has nothing new and is not listed again: the folders
+below it are known by then, and only they are looked at. What tells is the time of its last change as the kernel keeps
+it (ctime): copying tools set modification times back, that one no one can. It is trusted only when it was well in the
+past when the folder was listed (a file could have come in the same tick of the clock), and not on file systems in user
+space, which often do not keep it (object stores).
 """
 
 from __future__ import annotations
@@ -14,35 +16,89 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twinstream.errors import SourceUnreadable
+from twinstream.filesystems import filesystem_of
 
 SETTLED_NANOS = 2_000_000_000
+UNSEEN = 0
+"""Stands for the time of a folder that is known to be there but must still be listed."""
 _TEMPORARY = (".tmp", ".temp", ".part", ".partial", ".inprogress", ".crdownload", ".swp", "._COPYING_", "~")
 
 
 @dataclass(frozen=True)
 class Folder:
-    """One folder's visible files; `modified` is set if an unchanged folder may be skipped next time."""
+    """One folder's visible files; `changed` is set if the folder may be skipped as long as that stays the same."""
 
     path: str
     names: tuple[str, ...]
-    modified: int | None
+    changed: int | None
+    children: tuple[str, ...] = ()
+    """Paths of the folders in it: whoever remembers this folder must remember that they are there."""
 
 
 def walk(root: Path, suffixes: tuple[str, ...], known: Mapping[str, int]) -> Iterator[Folder]:
-    """All folders below `root` that may have something new, in order of their paths (relative, '' for the root)."""
-    if not root.is_dir():
-        raise SourceUnreadable(
-            f"The source folder {root} does not exist.",
-            next_step="Make the folder, or correct the path of FileSource in the definition.",
-        )
-    yield from _walk(root, "", suffixes, known)
+    """All folders below `root` that may have something new, in order of their paths (relative, '' for the root).
 
-
-def _walk(root: Path, folder: str, suffixes: tuple[str, ...], known: Mapping[str, int]) -> Iterator[Folder]:
-    path = root / folder
+    `known` has the times of the last change of folders that were seen through, by `key(path)`.
+    """
     try:
-        modified = os.stat(path).st_mtime_ns
-        settled = time.time_ns() - modified > SETTLED_NANOS
+        if not root.is_dir():
+            raise SourceUnreadable(
+                f"The source folder {root} {'is not a folder' if root.exists() else 'does not exist'}.",
+                next_step="Make the folder, or correct the path of FileSource in the definition.",
+            )
+    except OSError as error:
+        raise _unreadable(root, error) from error
+    trusted = not filesystem_of(root).startswith("fuse")
+    yield from _Walk(root, suffixes, known if trusted else {}, trusted).below("")
+
+
+def key(folder: str) -> str:
+    """How the ledger names a folder of the source."""
+    return f"source/{folder}" if folder else "source"
+
+
+class _Walk:
+    """One pass over the folders."""
+
+    def __init__(self, root: Path, suffixes: tuple[str, ...], known: Mapping[str, int], trusted: bool) -> None:
+        self._root = root
+        self._suffixes = suffixes
+        self._known = known
+        self._trusted = trusted
+        self._children: dict[str, list[str]] = {}
+        for name in known:
+            parent, _, child = name.rpartition("/")
+            if parent:
+                self._children.setdefault(parent, []).append(child)
+
+    def below(self, folder: str) -> Iterator[Folder]:
+        path = self._root / folder
+        try:
+            changed = os.stat(path).st_ctime_ns
+            if self._known.get(key(folder)) == changed:
+                found, children = None, self._children.get(key(folder), [])
+            else:
+                settled = self._trusted and time.time_ns() - changed > SETTLED_NANOS
+                names, children = self._list(path)
+                found = Folder(
+                    folder,
+                    tuple(sorted(names)),
+                    changed if settled else None,
+                    tuple(_inside(folder, child) for child in sorted(children)),
+                )
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if folder:
+                return
+            raise _unreadable(path, error) from error
+        except OSError as error:
+            raise _unreadable(path, error) from error
+        if found is not None:
+            yield found
+        for child in sorted(children):
+            yield from self.below(_inside(folder, child))
+
+    def _list(self, path: Path) -> tuple[list[str], list[str]]:
+        """Names of the files and of the folders in a folder that are there for others."""
         names, children = [], []
         with os.scandir(path) as entries:
             for entry in entries:
@@ -50,18 +106,31 @@ def _walk(root: Path, folder: str, suffixes: tuple[str, ...], known: Mapping[str
                     continue
                 if entry.is_dir():
                     children.append(entry.name)
-                elif entry.name.endswith(suffixes):
+                elif entry.name.endswith(self._suffixes) and (entry.is_file() or entry.is_symlink()):
                     names.append(entry.name)
-    except OSError as error:
-        raise SourceUnreadable(
-            f"The source folder {path} cannot be read: {error.strerror}.",
-            next_step="Give the user that runs Twinstream the right to read it.",
-        ) from error
-    if known.get(_key(folder)) != modified:
-        yield Folder(folder, tuple(sorted(names)), modified if settled else None)
-    for child in sorted(children):
-        yield from _walk(root, f"{folder}/{child}" if folder else child, suffixes, known)
+        for name in (*names, *children):
+            if not _is_text(name):
+                raise SourceUnreadable(
+                    f"The source folder {path} holds {os.fsencode(name)!r}, a name that is not UTF-8.",
+                    next_step="Rename it, then run the command again.",
+                )
+        return names, children
 
 
-def _key(folder: str) -> str:
-    return f"source/{folder}" if folder else "source"
+def _inside(folder: str, child: str) -> str:
+    return f"{folder}/{child}" if folder else child
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> SourceUnreadable:
+    return SourceUnreadable(
+        f"The source folder {path} cannot be read: {error.strerror}.",
+        next_step="Give the user that runs Twinstream the right to read it.",
+    )

@@ -137,10 +137,12 @@ def test_without_a_window_a_state_row_cannot_tell_whether_it_is_late(spark):
     assert Aggregate(["page"], None, {"rows": count()}).late(F.lit(None)) is None
 
 
-def test_append_writes_kept_rows_only_and_keeps_equal_ones(spark):
+def test_append_keeps_equal_rows_and_empties_those_that_are_not_kept(spark):
     rows = spark.sql(
         "select * from values (1L, 'a', true), (1L, 'a', true), (2L, 'b', false), (2L, 'c', null) as t(_txid, s, _kept)"
     ).selectExpr("*", "timestamp_micros(0L) as _event_time", "s as _record_id")
-    partials = Append().partial(rows, ["_txid"], [])
-    assert partials.columns == ["_txid", "_event_time", "s"]
-    assert Append().present(Append().merge(partials)).collect() == [("a",), ("a",)]
+    partials = Append().partial(rows, ["_txid", "_kept"], [])
+    assert partials.columns == ["_txid", "_kept", "_event_time", "s"]
+    kept = partials.where("_kept")
+    assert Append().present(Append().merge(kept)).collect() == [("a",), ("a",)]
+    assert partials.where("not coalesce(_kept, false)").select("s").collect() == [(None,), (None,)]

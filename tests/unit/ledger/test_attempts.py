@@ -103,6 +103,7 @@ def test_whoever_lost_the_lease_neither_starts_nor_reports_nor_holds(bench: Benc
 def test_what_was_staged_comes_back_as_it_was(bench: Bench) -> None:
     bench.plan_many(2)
     attempt = bench.process(bench.lease(), 1, 2)
+    assert attempt.staged is not None
     assert bench.ledger.attempts.find(attempt.id) == attempt
     first = bench.ledger.batches.get(bench.id, 1, 1)[0]
     assert first.accounting == attempt.staged.results[0].accounting
@@ -289,6 +290,17 @@ def test_leftovers_are_what_ended_without_a_commit_until_they_are_cleaned(bench:
     bench.ledger.attempts.cleaned(fenced)
     assert bench.ledger.attempts.to_clean(bench.id) == []
     assert [a["id"] for a in bench.ledger.attempts.newest(bench.id, 2)] == [running.id, fenced.id]
+
+
+def test_an_error_text_of_any_letters_is_kept_readable(bench: Bench) -> None:
+    """PostgreSQL takes no NUL, neither database half a surrogate pair; poison input brings both into errors."""
+    bench.plan_many(1)
+    lease = bench.lease()
+    bench.ledger.attempts.give_up(lease, bench.start(lease, 1, 1), Outcome.FAILED, "bad \x00 and \udcff: ö")
+    assert bench.ledger.attempts.of_txid(bench.id, 1)[0]["error"] == "bad \\x00 and \\udcff: ö"
+    bench.ledger.attempts.hold(lease, bench.process(lease, 1, 1), "\x00")
+    bench.ledger.batches.release(bench.id, 1, "\udcff")
+    assert [entry["detail"] for entry in bench.ledger.journal.newest(bench.id)] == ["\\udcff", "\\x00"]
 
 
 def txids_of(bench: Bench, attempt: int) -> list[int]:

@@ -13,7 +13,7 @@ from tests.unit.ledger.bench import Bench, Clock, content, files
 from twinstream.errors import LedgerError, Refused
 from twinstream.ledger import Ledger, Planned
 from twinstream.ledger.backup import backup, restore
-from twinstream.ledger.schema import batches, claims, generations
+from twinstream.ledger.schema import batches, claims, generations, pins
 from twinstream.transaction import Outcome
 
 
@@ -33,7 +33,8 @@ def fill(ledger: Ledger) -> Bench:
     bench.ledger.pins.remove_later(bench.id, ["old.parquet"], 60)
     bench.ledger.generations.build("page_views", "new", "{}")
     bench.ledger.generations.open("orders", "hash", "{}")
-    bench.ledger.pins.hold(bench.id, 1, "a reader that died").__enter__()
+    with ledger.database.write("pin") as connection:
+        connection.execute(insert(pins).values(generation=bench.id, frontier=1, purpose="died", expires_at=2**60))
     return bench
 
 

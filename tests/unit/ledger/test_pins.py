@@ -18,9 +18,9 @@ def test_the_lowest_pin_counts_while_it_is_held(bench: Bench) -> None:
 def test_a_pin_is_given_back_when_its_reader_fails(bench: Bench) -> None:
     def read() -> None:
         with bench.ledger.pins.hold(bench.id, 7, "recompute"):
-            raise ValueError
+            raise RuntimeError("reader failed")
 
-    with pytest.raises(ValueError):
+    with pytest.raises(RuntimeError, match="reader failed"):
         read()
     assert bench.ledger.pins.lowest(bench.id) is None
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
-from tests.unit.ledger.bench import Bench, Clock, content, manifest_of
+from tests.unit.ledger.bench import Bench, content, files, manifest_of
 from twinstream.errors import Fenced, LedgerSinkMismatch
 from twinstream.ledger import Ledger
 from twinstream.ledger.rebuild import rebuild
-from twinstream.ledger.schema import batches
-from twinstream.transaction import State
+from twinstream.ledger.schema import batches, generations
+from twinstream.transaction import Batch, Manifest, State
 
 
 def test_a_lost_ledger_is_brought_up_to_the_sink(bench: Bench, tmp_path: Path) -> None:
@@ -111,25 +111,25 @@ def test_a_sink_with_a_hole_is_not_rebuilt_from(bench: Bench) -> None:
 def test_a_long_history_is_rebuilt(ledger: Ledger) -> None:
     """More committed txids than a statement may have parameters."""
     bench = Bench.on(ledger)
-    bench.plan_many(40_000)
-    planned = ledger.batches.get(bench.id, 1, 40_000)
+    bench.plan("day/a.json")
+    one = ledger.batches.get(bench.id, 1, 1)[0]
     with ledger.database.write("test") as connection:
-        connection.execute(update(batches).where(batches.c.txid <= 35_000).values(state=State.COMMITTED))
-    sink = [manifest_of(batch, 1, 1) for batch in planned[:36_000]]
-    assert rebuild(ledger.database, bench.id, sink, 1) == 1_000
-    with ledger.database.read() as connection:
-        assert len(connection.execute(select(batches.c.txid)).all()) == 36_000
-    assert len(ledger.batches.claimed(bench.id, "source/day")) == 36_000
+        row = connection.execute(select(batches)).one()._mapping
+        connection.execute(
+            insert(batches),
+            [{**row, "txid": txid, "state": State.COMMITTED} for txid in range(2, 70_001)],
+        )
+        connection.execute(update(batches).where(batches.c.txid == 1).values(state=State.COMMITTED))
+        connection.execute(update(generations).values(last_txid=70_000, frontier=70_000))
+    manifest = manifest_of(one, 1, 1)
+    sink = [replace(manifest, txid=txid) for txid in range(1, 70_001)]
+    later = _in_the_sink(bench, 70_001, "day/b.json")
+    assert rebuild(ledger.database, bench.id, [*sink, later], 1) == 1
+    assert bench.generation.frontier == 70_001
+    assert ledger.batches.claimed(bench.id, "source/day") == {"a.json", "b.json"}
 
 
-def _in_the_sink(bench: Bench, txid: int, path: str):
+def _in_the_sink(bench: Bench, txid: int, path: str) -> Manifest:
     """A manifest of a txid that this ledger does not know, or knows otherwise."""
-    from tests.unit.ledger.bench import files
-    from twinstream.transaction import Batch
-
     range_ = files(path)
     return manifest_of(Batch(txid, State.COMMITTED, range_, range_.digest, bench.clock.now), 99, 6)
-
-
-def test_the_clock_of_a_bench_is_its_own() -> None:
-    assert Clock().now == Clock().now

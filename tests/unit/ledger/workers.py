@@ -132,4 +132,4 @@ def attempt_all(number: int, go: Barrier, url: str, generation: int, last: int) 
                 frontier = ledger.generations.get(generation).frontier
         except Fenced:
             counts["fenced"] += 1
-            time.sleep(chance.random() * 0.05)
+            time.sleep(chance.random() * 0.4)
