@@ -34,7 +34,7 @@ def test_every_command_of_the_readme_succeeds(tmp_path):
         if command[0] in LONG:
             continue
         assert command[0] == "bin/twinstream"
-        done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}{done.stderr}"
         said.setdefault(command[1], []).append(done)
 

@@ -30,7 +30,6 @@ SCENES: dict[str, tuple[list[list[str]], list[str]]] = {
     "ledger.attempt": ([], DRAIN),
     "ledger.processed": ([], DRAIN),
     "ledger.committed": ([], DRAIN),
-    "ledger.rate": ([], DRAIN),
     "ledger.unlease": ([], DRAIN),
     "sink.create": ([], DRAIN),
     "sink.fence": ([], DRAIN),
@@ -50,6 +49,7 @@ SCENES: dict[str, tuple[list[list[str]], list[str]]] = {
     "ledger.deleted": ([DRAIN, FOLD], CLEAN),
 }
 ELSEWHERE = {
+    "ledger.rate": "one number that only sizes the next groups; too small a group teaches none",
     "ledger.renew": "the heartbeat; killed by test_processes.py",
     "ledger.hold": "tests/spark/runtime/test_gate.py and the model",
     "ledger.give-up": "the model",

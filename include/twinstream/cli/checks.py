@@ -6,11 +6,13 @@ import importlib.util
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from twinstream.cli.standing import existing_ledger, shown_url, sqlite_path
 from twinstream.errors import LedgerError, TwinstreamError
@@ -22,6 +24,8 @@ OLDEST_JAVA = 17
 PYTHONS = ((3, 11), (3, 13))
 LITTLE_ROOM = 5 * 1024**3
 NO_ROOM = 512 * 1024**2
+CONNECT_PORT = 15002
+CONNECT_SECONDS = 10.0
 SETUP = "Run bin/setup."
 _FOREIGN = ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
@@ -109,6 +113,17 @@ def java(settings: Settings) -> Check:
     if int(version.removeprefix("1.").split(".")[0]) < OLDEST_JAVA:
         return failed("java", f"{version} ({home}) is too old", mend)
     return ok("java", f"{version} ({home})")
+
+
+def answers(settings: Settings) -> Check | None:
+    """For Spark Connect: what is wrong if nobody listens there. Its own client goes on trying for many minutes."""
+    found = urlsplit(settings.master)
+    mend = "Start the Connect server, or set TWINSTREAM_MASTER to local[*]."
+    try:
+        with socket.create_connection((found.hostname or "", found.port or CONNECT_PORT), timeout=CONNECT_SECONDS):
+            return None
+    except (OSError, ValueError) as error:
+        return failed("spark", f"nobody answers at {shown_master(settings)}: {error}", mend)
 
 
 def environment() -> Check:

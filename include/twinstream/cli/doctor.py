@@ -64,6 +64,10 @@ def _by_spark(settings: Settings) -> Iterator[Check]:
     from twinstream.pipeline import SPARK_MINOR
     from twinstream.spark import open_session
 
+    silent = checks.answers(settings) if checks.uses_connect(settings) else None
+    if silent is not None:
+        yield silent
+        return
     began = time.monotonic()
     try:
         spark = open_session(settings, "doctor")

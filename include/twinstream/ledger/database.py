@@ -197,6 +197,9 @@ def upgrade(database: Database) -> None:
     from alembic import command
     from alembic.config import Config
 
+    found = revision(database)
+    if found is not None and found not in REVISIONS:
+        raise _newer(found)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     with _migrating, database.write("upgrade") as connection:
@@ -312,15 +315,19 @@ def _check_version(database: Database, create: bool) -> None:
             raise _no_ledger()
         upgrade(database)
     elif found not in REVISIONS:
-        raise LedgerNewer(
-            f"The ledger has version {found}; this Twinstream knows versions up to {REVISIONS[-1]}.",
-            next_step="Upgrade Twinstream, or point TWINSTREAM_LEDGER_URL at another ledger.",
-        )
+        raise _newer(found)
     elif found != REVISIONS[-1]:
         raise LedgerError(
             f"The ledger has version {found}; this Twinstream needs {REVISIONS[-1]}.",
             next_step="Make a backup of the database, then run `twinstream ledger upgrade`.",
         )
+
+
+def _newer(found: str) -> LedgerNewer:
+    return LedgerNewer(
+        f"The ledger has version {found}; this Twinstream knows versions up to {REVISIONS[-1]}.",
+        next_step="Upgrade Twinstream, or point TWINSTREAM_LEDGER_URL at another ledger.",
+    )
 
 
 def _no_ledger() -> LedgerError:

@@ -172,3 +172,14 @@ def test_spark_waits_for_what_it_needs(run, tmp_path, monkeypatch):
         "found": "not before java is mended",
         "mend": "",
     }
+
+
+@pytest.mark.parametrize("master", ["sc://127.0.0.1:1", "sc://127.0.0.1:1/;token=secret", "sc://127.0.0.1:none"])
+def test_a_connect_server_that_is_not_there_is_said_at_once(run, write, monkeypatch, master):
+    write("visits")
+    monkeypatch.setenv("TWINSTREAM_MASTER", master)
+    said = run("doctor", "--json")
+    assert said.code == 2
+    assert said.data["checks"][-1]["state"] == "failed"
+    assert "nobody answers at sc://127.0.0.1" in said.data["checks"][-1]["found"]
+    assert "secret" not in said.out

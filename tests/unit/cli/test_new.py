@@ -16,6 +16,7 @@ def test_a_new_pipeline_lints_and_can_be_generated_at_once(run, folder, tmp_path
     linted = run("lint", "sales", "--json")
     assert linted.code == 0
     assert linted.data["pipelines"][0]["warnings"] == []
+    assert "max_future" in (folder / "sales.py").read_text()
     made = run("generate", "sales", "--events", "500", "--late", "0.1", "--json")
     assert made.code == 0
     assert made.data["events"] == 500

@@ -19,7 +19,7 @@ from twinstream import filesystems
 from twinstream.errors import LedgerError, LedgerLocked, LedgerNewer, TwinstreamError
 from twinstream.filesystems import filesystem_of
 from twinstream.ledger import Ledger, database, hosts
-from twinstream.ledger.database import open_unchecked, revision
+from twinstream.ledger.database import open_unchecked, revision, upgrade
 from twinstream.ledger.hosts import QUIET_MICROS
 
 SECRET = "s3cr3t/of:mine"
@@ -39,6 +39,8 @@ def test_a_ledger_of_a_newer_version_is_left_alone(ledger_url: str) -> None:
         Ledger.open(ledger_url)
     assert "Upgrade Twinstream" in error.value.next_step
     opened = open_unchecked(ledger_url)
+    with pytest.raises(LedgerNewer):
+        upgrade(opened)
     assert revision(opened) == "0999"
     opened.close()
 
