@@ -176,6 +176,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.mark.timeout(1800)
 def test_every_record_exactly_once_whatever_happens(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least 100,000 durable steps in one run of the tests."""
     monkeypatch.setitem(os.environ, "TWINSTREAM_SQLITE_SYNCHRONOUS", "off")
