@@ -16,6 +16,7 @@ from twinstream.pipeline import Definition
 from twinstream.runtime.clean import Cleaned, clean
 from twinstream.runtime.drain import Drained, Runner, RunnerOptions
 from twinstream.runtime.fold import Folded, fold, wants_fold
+from twinstream.runtime.holder import is_dead
 from twinstream.runtime.plan import PlanResult, plan
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.rate import RateController
@@ -254,7 +255,7 @@ class Engine:
             generation = self.ledger.generations.adopt(name, int(number), uid, seen, _kept(definition))
         else:
             generation = known[newest]
-        return rebuild(self.ledger.database, generation.id, manifests, state.epoch)
+        return rebuild(self.ledger.database, generation.id, manifests, state.epoch, is_dead)
 
     def read(self, name: str, *, as_of: int | None = None, closed_only: bool = False) -> DataFrame:
         """The result as a Spark DataFrame."""

@@ -136,8 +136,12 @@ class Attempts:
             write_entry(connection, lease.generation, now, "held", reason, attempt.first)
 
     def give_up(self, lease: Lease, attempt: Attempt, outcome: Outcome, error: str) -> None:
-        """The attempt ended without a commit; its txids are planned again."""
+        """The attempt ended without a commit; its txids are planned again.
+
+        Only the runner that holds the lease may say so: after a take-over the attempt may be the next one's to commit.
+        """
         with self._db.write("give-up", lease.generation) as connection:
+            require(connection, lease)
             now = self._db.now(connection)
             connection.execute(
                 update(attempts)
@@ -246,6 +250,16 @@ class Attempts:
             attempts.c.generation == generation,
             IS_UNCLEAN,
             attempts.c.outcome.in_((Outcome.FAILED, Outcome.FENCED, Outcome.ABANDONED)),
+        )
+        with self._db.read() as connection:
+            return [_attempt(row) for row in connection.execute(statement)]
+
+    def waiting(self, generation: int) -> list[Attempt]:
+        """Attempts that may still be committed."""
+        statement = select(attempts).where(
+            attempts.c.generation == generation,
+            IS_UNCLEAN,
+            attempts.c.outcome.in_((Outcome.RUNNING, Outcome.PROCESSED)),
         )
         with self._db.read() as connection:
             return [_attempt(row) for row in connection.execute(statement)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from twinstream.errors import LedgerSinkMismatch
+from twinstream.errors import LeaseHeld, LedgerSinkMismatch
 from twinstream.ledger.attempts import counted
 from twinstream.ledger.batches import split_claim
 from twinstream.ledger.database import Database
@@ -17,7 +17,13 @@ from twinstream.ledger.schema import IS_UNCLEAN, attempts, batches, claims, fold
 from twinstream.transaction import Manifest, Outcome, State, canonical_json
 
 
-def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], epoch: int) -> int:
+def rebuild(
+    database: Database,
+    generation: int,
+    manifests: Sequence[Manifest],
+    epoch: int,
+    is_dead: Callable[[str], bool] = lambda _: False,
+) -> int:
     """Takes over what the sink has committed; txids that were only planned are forgotten and planned anew.
 
     Returns how many txids were taken over. What the ledger has committed itself must be what the sink has.
@@ -31,6 +37,7 @@ def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], 
         )
     with database.write("rebuild", generation) as connection:
         now = database.now(connection)
+        _refuse_live_runner(connection, generation, now, is_dead)
         mine = batches.c.generation == generation
         committed = connection.execute(
             select(batches.c.txid, batches.c.range_digest).where(mine, batches.c.state == State.COMMITTED)
@@ -71,6 +78,16 @@ def rebuild(database: Database, generation: int, manifests: Sequence[Manifest], 
         )
         write_entry(connection, generation, now, "rebuilt", f"{len(missing)} txids taken over from the sink", last)
     return len(missing)
+
+
+def _refuse_live_runner(connection: Connection, generation: int, now: int, is_dead: Callable[[str], bool]) -> None:
+    row = connection.execute(select(leases).where(leases.c.generation == generation)).first()
+    if row is not None and row.expires_at > now and not is_dead(row.holder):
+        raise LeaseHeld(
+            f"{row.holder} is running this pipeline (epoch {row.epoch}).",
+            untouched="The ledger was left as it is.",
+            next_step="Stop it, or wait until it is done, then rebuild.",
+        )
 
 
 def _end_attempts(connection: Connection, generation: int, manifests: Sequence[Manifest], now: int) -> None:

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from twinstream.failpoints import durable
 from twinstream.ledger import Ledger
+from twinstream.runtime.leftovers import remove_leftovers
+from twinstream.runtime.recover import compare
 from twinstream.sinks.base import Base
 from twinstream.sinks.delta import DeltaStore, LiveFile, read_bases
 
 GRACE_SECONDS = 3600.0
 """How long a file that no snapshot names any more stays for readers that hold an older snapshot."""
+UNNAMED_SECONDS = 24 * 3600.0
+"""A file that no snapshot ever named may be somebody's work in progress for so long."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,11 @@ class Cleaned:
 def clean(
     ledger: Ledger, generation: int, store: DeltaStore, retain_seconds: float, grace_seconds: float = GRACE_SECONDS
 ) -> Cleaned:
-    """Takes superseded partials and bases out of the table, and deletes what was taken out long enough ago."""
+    """Takes superseded partials and bases out of the table, and deletes what was taken out long enough ago.
+
+    Touches nothing if ledger and sink disagree: a ledger older than the sink would call live files left over.
+    """
+    compare(ledger, store, generation)
     snapshot = store.snapshot()
     bases = {base.number: base for base in read_bases(store.folder, snapshot)}
     keep = _oldest_to_keep(ledger, generation, list(bases.values()), retain_seconds)
@@ -42,11 +50,12 @@ def clean(
     if keep is not None and gone:
         ledger.pins.remove_later(generation, [file.path for file in gone], grace_seconds)
         store.replace(removed, [], {"kept": keep.frontier})
+    ledger.pins.remove_later(generation, _unnamed(ledger, generation, store), grace_seconds)
     return Cleaned(
         kept_from=keep.frontier if keep else snapshot.kept_from,
         removed=len(gone),
         deleted=_delete(ledger, generation, store),
-        leftovers=_remove_leftovers(ledger, generation, store),
+        leftovers=remove_leftovers(ledger, generation, store),
     )
 
 
@@ -68,7 +77,7 @@ def _delete(ledger: Ledger, generation: int, store: DeltaStore) -> int:
     due = ledger.pins.to_delete(generation)
     if not due:
         return 0
-    live = {file.path for files in store.snapshot().files.values() for file in files}
+    live = {file.path for file in store.snapshot().all_files()}
     for path in due:
         if path not in live:
             with durable("clean.delete"):
@@ -77,9 +86,11 @@ def _delete(ledger: Ledger, generation: int, store: DeltaStore) -> int:
     return len([path for path in due if path not in live])
 
 
-def _remove_leftovers(ledger: Ledger, generation: int, store: DeltaStore) -> int:
-    attempts = ledger.attempts.to_clean(generation)
-    for attempt in attempts:
-        store.remove_staging(attempt.staging)
-        ledger.attempts.cleaned(attempt)
-    return len(attempts)
+def _unnamed(ledger: Ledger, generation: int, store: DeltaStore) -> list[str]:
+    """Old files that no snapshot names and no attempt waits to commit: joined notes, what zombies wrote too late."""
+    cutoff = time.time() - UNNAMED_SECONDS
+    old = [path for path in (store.folder / "_data").rglob("*") if path.is_file() and path.stat().st_mtime < cutoff]
+    waiting = tuple(f"{attempt.staging}/" for attempt in ledger.attempts.waiting(generation))
+    named = {file.path for file in store.snapshot().all_files()}
+    paths = [path.relative_to(store.folder).as_posix() for path in old]
+    return [path for path in paths if path not in named and not path.startswith(waiting)]

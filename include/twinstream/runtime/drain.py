@@ -25,6 +25,7 @@ from twinstream.pipeline import Definition
 from twinstream.runtime.commit import Committer
 from twinstream.runtime.heartbeat import Heartbeat
 from twinstream.runtime.holder import is_dead, new_holder
+from twinstream.runtime.leftovers import remove_leftovers
 from twinstream.runtime.processor import Processor
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.rate import RateController
@@ -108,9 +109,7 @@ class Runner:
 
     def remove_leftovers(self) -> None:
         """Deletes what attempts that ended without a commit left in staging; only after the sink is fenced."""
-        for attempt in self._ledger.attempts.to_clean(self._generation):
-            self._store.remove_staging(attempt.staging)
-            self._ledger.attempts.cleaned(attempt)
+        remove_leftovers(self._ledger, self._generation, self._store)
 
     def _acquire(self) -> Lease:
         holder = new_holder()
@@ -226,9 +225,9 @@ class _Round:
         return self._ledger.generations.get(self._lease.generation).frontier
 
     def _process(self, group: Group, watermark: int | None) -> Attempt:
-        store = self._runner._store
+        staging = self._runner._store.new_staging()
         attempt = self._ledger.attempts.start(
-            self._lease, group.first, group.last, store.new_staging(), self._runner._options.context
+            self._lease, group.first, group.last, staging, self._runner._options.context
         )
         try:
             staged = self._runner.processor().process(group.batches, attempt.staging, watermark)
@@ -236,8 +235,6 @@ class _Round:
         except BaseException as error:
             outcome = Outcome.FENCED if isinstance(error, Fenced) else Outcome.FAILED
             self._ledger.attempts.give_up(self._lease, attempt, outcome, one_line(error))
-            store.remove_staging(attempt.staging)
-            self._ledger.attempts.cleaned(attempt)
             raise
         return replace(attempt, staged=staged, outcome=Outcome.PROCESSED)
 
@@ -249,7 +246,10 @@ class _Round:
             assert attempt.staged is not None
             self._done[group.first] = Group(group.batches, attempt)
             self._runner._rate.observe(sum(b.range.size for b in group.batches), attempt.staged.seconds)
-        elif isinstance(error, STOPPING) or not isinstance(error, Exception):
+            return
+        if not isinstance(error, Fenced | LedgerError):
+            self._runner.remove_leftovers()
+        if isinstance(error, STOPPING) or not isinstance(error, Exception):
             raise error
         elif len(group.batches) > 1:
             self._work.put_back(*group.halves())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twinstream.errors import TwinstreamError
+from twinstream.errors import LedgerError, TwinstreamError
 from twinstream.ledger import Generation, Ledger, Planned, PlanRaced
 from twinstream.pipeline import Definition
 from twinstream.sources.base import Places
@@ -62,4 +62,8 @@ def plan(
         except PlanRaced:
             continue
         return PlanResult(txids, sum(item.records for item in found.ranges), found.more, found.problem)
-    return PlanResult(range(0), 0, True, None)
+    raise LedgerError(
+        f"Other planners were faster {_TRIES} times in a row.",
+        untouched="Nothing was planned by this one.",
+        next_step="Run the command again.",
+    )

@@ -12,28 +12,34 @@ def recover(ledger: Ledger, store: Store, lease: Lease) -> None:
 
     Looks first and touches nothing when the two disagree in a way that no crash explains.
     """
-    compare(ledger, store, lease.generation, store.state())
+    compare(ledger, store, lease.generation)
     try:
-        state = store.fence(lease.epoch)
+        store.fence(lease.epoch)
     except Fenced:
         ledger.leases.renew(lease)
         raise mismatch(
             f"The sink has seen epoch {store.state().epoch}, the ledger only {lease.epoch}: "
             "the ledger is older than the sink (restored from a backup?)"
         ) from None
-    compare(ledger, store, lease.generation, state)
+    state = compare(ledger, store, lease.generation)
     generation = ledger.generations.get(lease.generation)
     if state.txid > generation.frontier:
         manifests = store.manifests(generation.frontier + 1, state.txid)
         ledger.attempts.committed(lease.generation, manifests, recovered=True)
 
 
-def compare(ledger: Ledger, store: Store, generation_id: int, state: SinkState) -> None:
-    """Raises LedgerSinkMismatch unless a crash between two steps of the protocol explains every difference."""
+def compare(ledger: Ledger, store: Store, generation_id: int) -> SinkState:
+    """Raises LedgerSinkMismatch unless a crash between two steps of the protocol explains every difference.
+
+    Also right beside a live runner: the ledger is asked before the sink for what the sink must have, and after it for
+    what the ledger must have planned.
+    """
+    frontier = ledger.generations.get(generation_id).frontier
+    state = store.state()
     generation = ledger.generations.get(generation_id)
-    if state.txid < generation.frontier:
+    if state.txid < frontier:
         raise mismatch(
-            f"The ledger has committed up to txid {generation.frontier}, the sink has only {state.txid}: "
+            f"The ledger has committed up to txid {frontier}, the sink has only {state.txid}: "
             "the sink was rolled back or replaced"
         )
     if state.txid > generation.last_txid:
@@ -42,8 +48,8 @@ def compare(ledger: Ledger, store: Store, generation_id: int, state: SinkState) 
             "the ledger is older than the sink (restored from a backup?)"
         )
     if state.txid == 0:
-        return
-    first = min(generation.frontier + 1, state.txid)
+        return state
+    first = min(frontier + 1, state.txid)
     there = store.manifests(first, state.txid)
     if [manifest.txid for manifest in there] != list(range(first, state.txid + 1)):
         raise mismatch(f"The sink has lost manifests between txids {first} and {state.txid}")
@@ -51,3 +57,4 @@ def compare(ledger: Ledger, store: Store, generation_id: int, state: SinkState) 
     for manifest in there:
         if planned.get(manifest.txid) != manifest.range_digest:
             raise mismatch(f"The sink has committed txid {manifest.txid} with another range than the ledger planned")
+    return state

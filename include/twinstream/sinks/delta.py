@@ -72,6 +72,9 @@ class Snapshot:
     files: Mapping[str, tuple[LiveFile, ...]]
     """Live files by kind."""
 
+    def all_files(self) -> list[LiveFile]:
+        return [file for files in self.files.values() for file in files]
+
 
 @dataclass(frozen=True)
 class LiveFile:
@@ -184,7 +187,7 @@ class DeltaStore:
 
         now = int(time.time() * 1000)
         for _ in range(COMMIT_TRIES):
-            there = {file.path for files in self.snapshot().files.values() for file in files}
+            there = {file.path for file in self.snapshot().all_files()}
             actions: list[Any] = [
                 RemoveAction(path=file.path, data_change=True, deletion_timestamp=now, size=file.size,
                              partition_values=_partition(kind, file.base))
@@ -226,6 +229,9 @@ class DeltaStore:
         return f"_data/{secrets.token_hex(8)}"
 
     def remove_staging(self, staging: str) -> None:
+        """Deletes a staging folder; if the table names a file in it, the ledger is wrong, and nothing is touched."""
+        if any(file.path.startswith(f"{staging}/") for file in self.snapshot().all_files()):
+            raise mismatch(f"The ledger calls {staging} left over, but the sink names files in it")
         with durable("sink.remove-staging"):
             shutil.rmtree(self.folder / staging, ignore_errors=True)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from twinstream.errors import CommitConflict, StagedFileMissing
 from twinstream.failpoints import durable
-from twinstream.sinks.base import Base, GroupCommit, SinkState, check_base, check_commit, check_fence
+from twinstream.sinks.base import Base, GroupCommit, SinkState, check_base, check_commit, check_fence, mismatch
 from twinstream.transaction import Manifest, StagedFile
 
 _names = itertools.count(1)
@@ -73,10 +73,13 @@ class MemoryStore:
         return f"staging-{next(_names)}"
 
     def remove_staging(self, staging: str) -> None:
+        inside = [path for path in self.disk.files if path.startswith(f"{staging}/")]
+        if self.disk.live.intersection(inside):
+            raise mismatch(f"The ledger calls {staging} left over, but the sink names files in it")
         with durable("sink.remove-staging"):
-            for path in [path for path in self.disk.files if path.startswith(f"{staging}/")]:
+            for path in inside:
                 assert path not in self.disk.live, f"{path} is named by a commit and must not be removed"
-                del self.disk.files[path]
+                self.disk.files.pop(path, None)
 
     def _require(self, files: Sequence[StagedFile]) -> None:
         for file in files:

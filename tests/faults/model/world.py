@@ -34,9 +34,11 @@ from twinstream.ledger import Ledger
 from twinstream.ledger.database import Database, sqlite_engine
 from twinstream.ledger.rebuild import rebuild
 from twinstream.runtime.drain import Runner, RunnerOptions
+from twinstream.runtime.leftovers import remove_leftovers
 from twinstream.runtime.plan import plan
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.rate import RateController
+from twinstream.runtime.recover import compare
 from twinstream.sinks.base import Base
 from twinstream.sinks.memory import MemoryDisk, MemoryStore
 from twinstream.sources.base import History, Places, Plan
@@ -307,9 +309,8 @@ class World:
         ledger, store = self.ledger, MemoryStore(self.disk)
 
         def work() -> None:
-            for attempt in ledger.attempts.to_clean(self.generation):
-                store.remove_staging(attempt.staging)
-                ledger.attempts.cleaned(attempt)
+            compare(ledger, store, self.generation)
+            remove_leftovers(ledger, self.generation, store)
 
         return self.spawn("clean", work)
 
@@ -381,7 +382,7 @@ class World:
         """What docs/protocol.md says to do with a ledger that is older than the sink."""
         store = MemoryStore(self.disk)
         state = store.state()
-        rebuild(self.ledger.database, self.generation, store.manifests(1, state.txid), state.epoch)
+        rebuild(self.ledger.database, self.generation, store.manifests(1, state.txid), state.epoch, lambda _: True)
 
     def settle(self) -> None:
         """Everyone dies, what is broken is mended, and one runner finishes the work."""

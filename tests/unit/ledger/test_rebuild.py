@@ -9,11 +9,15 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from tests.unit.ledger.bench import Bench, content, files, manifest_of
-from twinstream.errors import Fenced, LedgerSinkMismatch
+from twinstream.errors import Fenced, LeaseHeld, LedgerSinkMismatch
 from twinstream.ledger import Ledger
 from twinstream.ledger.rebuild import rebuild
 from twinstream.ledger.schema import batches, generations
 from twinstream.transaction import Batch, Manifest, State
+
+
+def nobody_lives(holder: str) -> bool:
+    return True
 
 
 def test_a_lost_ledger_is_brought_up_to_the_sink(bench: Bench, tmp_path: Path) -> None:
@@ -22,7 +26,7 @@ def test_a_lost_ledger_is_brought_up_to_the_sink(bench: Bench, tmp_path: Path) -
     manifests = bench.commit(lease, 1, 2) + bench.commit(lease, 3, 3)
     new = Ledger.open(f"sqlite:///{tmp_path / 'new.db'}", clock=bench.clock)
     again = Bench(new, bench.clock, new.generations.adopt("page_views", 1, "abcd", "hash", "{}"))
-    assert rebuild(new.database, again.id, manifests, 1) == 3
+    assert rebuild(new.database, again.id, manifests, 1, nobody_lives) == 3
     assert (again.generation.frontier, again.generation.last_txid, again.generation.watermark) == (3, 3, 2900)
     for then, now in zip(bench.ledger.batches.get(bench.id, 1, 3), new.batches.get(again.id, 1, 3), strict=True):
         assert replace(now, attempt=then.attempt) == then
@@ -39,12 +43,21 @@ def test_an_older_ledger_keeps_what_it_has_and_forgets_what_was_only_planned(ben
     done = bench.commit(lease, 1, 1)
     bench.plan("other/a.json", "other/b.json")
     sink = [*done, *(_in_the_sink(bench, txid, f"day/{txid - 1:06}.json") for txid in (2, 3))]
-    assert rebuild(bench.ledger.database, bench.id, sink, 7) == 2
+    assert rebuild(bench.ledger.database, bench.id, sink, 7, nobody_lives) == 2
     assert bench.states() == [State.COMMITTED] * 3
     assert bench.ledger.batches.claimed(bench.id, "source/other") == set()
     assert bench.ledger.batches.claim_of(bench.id, "source/day/000001.json") == 2
     assert bench.ledger.batches.known_folders(bench.id) == {}
     assert bench.plan("other/a.json") == range(4, 5)
+
+
+def test_a_live_runner_is_not_pulled_away_from_under(bench: Bench) -> None:
+    bench.plan_many(1)
+    bench.lease()
+    before = content(bench.ledger.database)
+    with pytest.raises(LeaseHeld):
+        rebuild(bench.ledger.database, bench.id, [], 3)
+    assert content(bench.ledger.database) == before
 
 
 def test_the_runner_before_is_fenced_and_epochs_never_go_back(bench: Bench) -> None:
@@ -53,11 +66,11 @@ def test_the_runner_before_is_fenced_and_epochs_never_go_back(bench: Bench) -> N
         bench.ledger.leases.release(bench.lease())
     lease = bench.lease()
     assert lease.epoch == 5
-    rebuild(bench.ledger.database, bench.id, [], 3)
+    rebuild(bench.ledger.database, bench.id, [], 3, nobody_lives)
     with pytest.raises(Fenced):
         bench.start(lease, 1, 1)
     assert bench.lease().epoch == 6, "epoch 5 was given away before, whatever the sink has seen of it"
-    rebuild(bench.ledger.database, bench.id, [], 20)
+    rebuild(bench.ledger.database, bench.id, [], 20, nobody_lives)
     assert bench.lease().epoch == 21
 
 
@@ -73,7 +86,7 @@ def test_staged_files_that_the_sink_names_are_never_left_to_the_cleaner(bench: B
     ]
     bench.clock.passes(61)
     bench.lease("two")
-    rebuild(bench.ledger.database, bench.id, sink, 1)
+    rebuild(bench.ledger.database, bench.id, sink, 1, nobody_lives)
     assert [attempt.id for attempt in bench.ledger.attempts.to_clean(bench.id)] == [lost.id]
     assert (bench.outcomes(1), bench.outcomes(2), bench.outcomes(3)) == (["committed"], ["committed"], ["abandoned"])
 
@@ -81,9 +94,9 @@ def test_staged_files_that_the_sink_names_are_never_left_to_the_cleaner(bench: B
 def test_a_rebuild_is_repeatable(bench: Bench) -> None:
     bench.plan_many(3)
     manifests = bench.commit(bench.lease(), 1, 2)
-    rebuild(bench.ledger.database, bench.id, manifests, 1)
+    rebuild(bench.ledger.database, bench.id, manifests, 1, nobody_lives)
     before = content(bench.ledger.database)
-    assert rebuild(bench.ledger.database, bench.id, manifests, 1) == 0
+    assert rebuild(bench.ledger.database, bench.id, manifests, 1, nobody_lives) == 0
     after = content(bench.ledger.database)
     assert {name: rows for name, rows in after.items() if name != "journal"} == {
         name: rows for name, rows in before.items() if name != "journal"
@@ -97,7 +110,7 @@ def test_a_sink_that_lost_what_the_ledger_committed_is_not_rebuilt_from(bench: B
     before = content(bench.ledger.database)
     sink = [one] if difference == "missing" else [one, replace(two, range_digest="another")]
     with pytest.raises(LedgerSinkMismatch, match="txid 2"):
-        rebuild(bench.ledger.database, bench.id, sink, 1)
+        rebuild(bench.ledger.database, bench.id, sink, 1, nobody_lives)
     assert content(bench.ledger.database) == before
 
 
@@ -105,7 +118,7 @@ def test_a_sink_with_a_hole_is_not_rebuilt_from(bench: Bench) -> None:
     bench.plan_many(3)
     one, _, three = bench.manifests(bench.process(bench.lease(), 1, 3))
     with pytest.raises(LedgerSinkMismatch, match="2 of 3 manifests"):
-        rebuild(bench.ledger.database, bench.id, [one, three], 1)
+        rebuild(bench.ledger.database, bench.id, [one, three], 1, nobody_lives)
 
 
 def test_a_long_history_is_rebuilt(ledger: Ledger) -> None:
@@ -124,7 +137,7 @@ def test_a_long_history_is_rebuilt(ledger: Ledger) -> None:
     manifest = manifest_of(one, 1, 1)
     sink = [replace(manifest, txid=txid) for txid in range(1, 70_001)]
     later = _in_the_sink(bench, 70_001, "day/b.json")
-    assert rebuild(ledger.database, bench.id, [*sink, later], 1) == 1
+    assert rebuild(ledger.database, bench.id, [*sink, later], 1, nobody_lives) == 1
     assert bench.generation.frontier == 70_001
     assert ledger.batches.claimed(bench.id, "source/day") == {"a.json", "b.json"}
 

@@ -89,6 +89,18 @@ def test_txids_commit_one_after_another_with_their_manifests(bench: Bench) -> No
     assert store.manifests(2, 2)[0] == manifest(2)
 
 
+def test_staging_that_a_commit_names_is_never_removed(bench: Bench) -> None:
+    store = bench.handle()
+    store.fence(1)
+    first = group(bench, store, 1)
+    store.commit(first)
+    with pytest.raises(LedgerSinkMismatch, match="names files in it"):
+        bench.handle().remove_staging(str(Path(first.files[0].path).parent))
+    assert store.commit(group(bench, store, 2))
+    assert not store.commit(first)
+    store._require(first.files)
+
+
 def test_the_same_group_again_is_a_no_op(bench: Bench) -> None:
     store = bench.handle()
     store.fence(1)
