@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twinstream.operators import Aggregate, Append, approx_distinct, avg, count, first, fixed, last, max_, min_, sum_
-from twinstream.pipeline import Orchestration, Pipeline
+from twinstream.pipeline import Checks, Orchestration, Pipeline
 from twinstream.prepare import batch_time
 from twinstream.sinks.delta import DeltaSink
 from twinstream.sources.files import FileSource
@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Aggregate",
     "Append",
+    "Checks",
     "DeltaSink",
     "FileSource",
     "Orchestration",

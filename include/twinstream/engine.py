@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from twinstream.runtime.plan import PlanResult, plan
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.rate import RateController
 from twinstream.runtime.read import read_aside, read_result, view_of
+from twinstream.runtime.recover import compare
 from twinstream.runtime.reinject import Reinjected, reinject
 from twinstream.settings import Settings
 from twinstream.sinks.base import mismatch
@@ -72,9 +74,10 @@ class Engine:
         return self._spark
 
     def close(self) -> None:
-        """Stops what this engine started."""
+        """Stops what this engine started; a Spark that is gone already needs no stopping."""
         if self._spark is not None and self._own_spark:
-            self._spark.stop()
+            with suppress(Exception):
+                self._spark.stop()
             self._spark = None
         if "ledger" in self.__dict__:
             self.ledger.close()
@@ -109,6 +112,11 @@ class Engine:
                 next_step=f"Undo the change, or build a new generation with `twinstream replay {definition.name}`.",
             )
         return found
+
+    def any_generation(self, definition: Definition) -> Generation:
+        """The current generation, also if the definition has changed since."""
+        found = self.ledger.generations.current(definition.name)
+        return self.generation(definition) if found is None else found
 
     def store(self, definition: Definition, generation: Generation) -> DeltaStore:
         """The generation's table."""
@@ -146,6 +154,7 @@ class Engine:
                 progress.backlog(txids, records)
             return bool(found.txids)
 
+        self._require_agreement(definition, generation)
         plan_more()
         drained = Drained()
         if self.ledger.batches.backlog(generation.id)[0]:
@@ -257,21 +266,27 @@ class Engine:
             generation = known[newest]
         return rebuild(self.ledger.database, generation.id, manifests, state.epoch, is_dead)
 
-    def read(self, name: str, *, as_of: int | None = None, closed_only: bool = False) -> DataFrame:
+    def read(
+        self, name: str, *, as_of: int | None = None, closed_only: bool = False, as_recorded: bool = False
+    ) -> DataFrame:
         """The result as a Spark DataFrame."""
         definition = self.definition(name)
-        store = self.store(definition, self._readable(definition))
+        store = self._readable_store(definition)
         columns = definition.columns(self.spark())
-        return read_result(self.spark(), definition, columns, store, as_of=as_of, closed_only=closed_only)
+        return read_result(
+            self.spark(), definition, columns, store, as_of=as_of, closed_only=closed_only, as_recorded=as_recorded
+        )
 
     def read_aside(self, name: str, kind: str, txid: int | None = None) -> DataFrame:
         """Dead letters (`dead`) or late records (`late`)."""
         definition = self.definition(name)
-        return read_aside(self.spark(), self.store(definition, self._readable(definition)), kind, txid)
+        return read_aside(self.spark(), self._readable_store(definition), kind, txid)
 
     def fold(self, name: str) -> Folded:
         definition = self.definition(name)
-        return self._fold(definition, self.store(definition, self.generation(definition)))
+        generation = self.generation(definition)
+        self._require_agreement(definition, generation)
+        return self._fold(definition, self.store(definition, generation))
 
     def clean(self, name: str, retain_seconds: float | None = None, grace_seconds: float | None = None) -> Cleaned:
         definition = self.definition(name)
@@ -286,6 +301,17 @@ class Engine:
 
     def _readable(self, definition: Definition) -> Generation:
         return self.generation(definition)
+
+    def _readable_store(self, definition: Definition) -> DeltaStore:
+        generation = self._readable(definition)
+        self._require_agreement(definition, generation)
+        return self.store(definition, generation)
+
+    def _require_agreement(self, definition: Definition, generation: Generation) -> None:
+        """Before anything is read or written: a table that was rolled back or a ledger that is too old is no base."""
+        store = DeltaStore(self._tables(definition) / generation.name, generation.name, {})
+        if generation.frontier or store.exists():
+            compare(self.ledger, store, generation.id)
 
     def _tables(self, definition: Definition) -> Path:
         return self.published(definition) / "_twinstream"

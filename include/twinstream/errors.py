@@ -148,10 +148,52 @@ class Refused(TwinstreamError):
     title = "Refused"
 
 
+class SuiteError(TwinstreamError):
+    """A users' suite of expectations that is not there or cannot be asked."""
+
+    title = "Bad suite"
+
+
+class QualityError(TwinstreamError):
+    """Great Expectations cannot work in its folder."""
+
+    title = "Validation failed"
+
+
+class ReportError(TwinstreamError):
+    """A report that cannot be named, read or written."""
+
+    title = "Report error"
+
+
+class RepairFailed(TwinstreamError):
+    """A repair after which the result is still not right."""
+
+    title = "Repair failed"
+
+
 class DiskFull(TwinstreamError):
-    """No room while staging."""
+    """No room where something had to be written."""
 
     title = "Disk full"
+
+
+class LedgerFull(LedgerError, DiskFull):
+    """No room where the ledger is."""
+
+    title = "Disk full"
+
+
+class SparkLost(TwinstreamError):
+    """Spark died, or was stopped, while it was needed."""
+
+    title = "Spark is gone"
+
+
+class ShapeMismatch(TwinstreamError):
+    """Two tables whose rows cannot be compared, for their columns or types are not the same."""
+
+    title = "Tables of different shape"
 
 
 class Unexpected(TwinstreamError):

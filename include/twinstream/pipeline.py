@@ -49,6 +49,20 @@ class Orchestration:
 
 
 @dataclass(frozen=True)
+class Checks:
+    """What reconciliation and validation look at and overlook; no part of the definition's hash."""
+
+    non_negative: tuple[str, ...] = ()
+    """Columns of the result that are never below zero."""
+    tolerance: Mapping[str, str] = field(default_factory=dict)
+    """How far a numeric column may be off, as text: {"spend": "0.01"}."""
+    exclude: tuple[str, ...] = ()
+    """Columns of the result that are not compared."""
+    mask: tuple[str, ...] = ()
+    """Columns whose values no report shows."""
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """A named definition: source, prepare, operator, watermark, sink."""
 
@@ -64,6 +78,7 @@ class Pipeline:
     batch_records: int = 100_000
     gate: Gate | None = None
     delivery: str = "exactly-once"
+    checks: Checks = field(default_factory=Checks)
     orchestration: Orchestration = field(default_factory=Orchestration)
 
     def __post_init__(self) -> None:

@@ -29,12 +29,20 @@ class Settings:
     """How long a group of txids should take; the rate controller sizes groups for it."""
     groups_in_flight: int = 2
     driver_memory: str = "1g"
+    own_expectations: Path | None = None
+    """The folder of the users' suites, where it is not beside the pipelines."""
+
+    @property
+    def expectations(self) -> Path:
+        """The folder of the users' suites."""
+        return self.own_expectations or self.pipelines.parent / "expectations"
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] | None = None) -> Settings:
         env = os.environ if env is None else env
         home = Path(env.get("TWINSTREAM_HOME") or ".twinstream").expanduser().absolute()
         jars = env.get("TWINSTREAM_JARS")
+        expectations = env.get("TWINSTREAM_EXPECTATIONS")
         return cls(
             home=home,
             pipelines=Path(env.get("TWINSTREAM_PIPELINES") or "include/pipelines").expanduser().absolute(),
@@ -45,6 +53,7 @@ class Settings:
             group_seconds=_positive(env, "TWINSTREAM_GROUP_SECONDS", 60.0),
             groups_in_flight=int(_positive(env, "TWINSTREAM_GROUPS_IN_FLIGHT", 2)),
             driver_memory=env.get("TWINSTREAM_DRIVER_MEMORY") or "1g",
+            own_expectations=Path(expectations).expanduser().absolute() if expectations else None,
         )
 
     def places(self, pipeline: str) -> Places:

@@ -49,11 +49,31 @@ LOCAL_SETTINGS = {
 def open_session(settings: Settings, name: str, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A Spark session for `settings.master`: a local or cluster master, or `sc://…` for Spark Connect."""
     connect = settings.master.startswith("sc://")
-    session = _connect(settings) if connect else _classic(settings, name, extra or {})
+    if is_submitted():
+        session = _submitted(name, extra or {})
+    else:
+        session = _connect(settings) if connect else _classic(settings, name, extra or {})
     for key, value in (RESULT_SETTINGS | SESSION_SETTINGS).items():
         session.conf.set(key, value)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    quiet()
     return session
+
+
+def quiet() -> None:
+    """Spark's Python side logs stack traces beside the errors that it raises; the errors are enough."""
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_from_py4j)
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this program: then master, memory and jars are its business."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    """Py4J uses the root logger when Spark dies."""
+    return "py4j" not in record.pathname
 
 
 def java_home() -> str | None:
@@ -82,6 +102,15 @@ def find_jars(settings: Settings) -> list[str]:
     if settings.jars is None or not settings.jars.is_dir():
         return []
     return sorted(str(path) for path in settings.jars.glob("*.jar"))
+
+
+def _submitted(name: str, extra: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(f"twinstream {name}")
+    for key, value in (RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSession:

@@ -84,7 +84,7 @@ class Home:
         source: Any = definition.pipeline.source
         found = []
         for batch in engine.ledger.batches.get(generation.id, 1, generation.frontier):
-            paths = [str(path) for _, path in source._paths(engine.places(definition), batch.range)]
+            paths = [self._as_json(path) for _, path in source._paths(engine.places(definition), batch.range)]
             found.append(
                 {
                     "txid": batch.txid,
@@ -95,6 +95,11 @@ class Home:
                 }
             )
         return found
+
+    def _as_json(self, path: Path) -> str:
+        """The truth reads JSON: whoever writes another form writes the records to `as-json` as well."""
+        name = f"{path.name.partition('.')[0]}.json"
+        return str(self.folder / "as-json" / name if path.suffix in (".parquet", ".gz") else path)
 
     def truth(self, name: str, late: str) -> Any:
         compute = truth.truth_page_views if name == "page_views" else truth.truth_orders

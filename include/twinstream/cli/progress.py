@@ -65,3 +65,14 @@ class DrainProgress(Progress):
         if not self._quiet and not err.is_terminal:
             span = f"{manifests[0].txid}–{manifests[-1].txid}" if len(manifests) > 1 else str(manifests[0].txid)
             say(f"txids {span} committed: {number(records)} records, {number(speed)} records/s{lag}")
+
+
+class Notes(Progress):
+    """Says only what is worth a line."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def note(self, text: str) -> None:
+        if not self._quiet:
+            say(f"{text} …")

@@ -32,7 +32,10 @@ def register(app: typer.Typer) -> None:
 def read(
     pipeline: Pipeline,
     as_of: Annotated[int | None, typer.Option(min=0, help="The result as of this txid.")] = None,
-    layer: Annotated[str, typer.Option(help="stream")] = "stream",
+    layer: Annotated[
+        str, typer.Option(help="stream, batch, or serving (the batch and what was streamed after it).")
+    ] = ("stream"),
+    as_recorded: Annotated[bool, typer.Option(help="What was served, without any repair.")] = False,
     closed_only: Annotated[bool, typer.Option(help="Only windows that the watermark has passed.")] = False,
     format: Annotated[str, typer.Option(help="csv or json (one object a line).")] = "csv",
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
@@ -41,10 +44,20 @@ def read(
     """Print the result: keys, window, measures. Only data goes to standard output."""
     if format not in ("csv", "json"):
         raise SettingsError(f"--format {format!r} is not known.", next_step="Use csv or json.")
-    if layer != "stream":
-        raise SettingsError(f"--layer {layer!r} is not known.", next_step="Use stream.")
+    if layer not in ("stream", "batch", "serving"):
+        raise SettingsError(f"--layer {layer!r} is not known.", next_step="Use stream, batch or serving.")
+    if layer != "stream" and (closed_only or as_recorded):
+        raise SettingsError(
+            "--closed-only and --as-recorded are for the stream.", next_step=f"Leave them out with --layer {layer}."
+        )
     with engine() as opened:
-        rows = opened.read(pipeline, as_of=as_of, closed_only=closed_only)
+        if layer == "stream":
+            rows = opened.read(pipeline, as_of=as_of, closed_only=closed_only, as_recorded=as_recorded)
+        else:
+            from twinstream.batch.layer import BatchLayer
+
+            read_layer = BatchLayer(opened).read_batch if layer == "batch" else BatchLayer(opened).read_serving
+            rows = read_layer(pipeline, as_of)
         print_rows(rows, "json" if as_json else format, limit)
 
 

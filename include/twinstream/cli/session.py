@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 def engine() -> Iterator[Engine]:
     """An engine from the environment's settings."""
     from twinstream.engine import Engine
+    from twinstream.runtime.explain import in_our_words
 
     opened = Engine(Settings.from_env())
     try:
-        yield opened
+        with in_our_words():
+            yield opened
     finally:
         opened.close()

@@ -11,8 +11,9 @@ from twinstream.ledger.generations import Generation, Generations
 from twinstream.ledger.journal import Journal
 from twinstream.ledger.leases import Lease, Leases
 from twinstream.ledger.pins import Pins
+from twinstream.ledger.runs import Run, Runs
 
-__all__ = ["Generation", "Lease", "Ledger", "PlanRaced", "Planned"]
+__all__ = ["Generation", "Lease", "Ledger", "PlanRaced", "Planned", "Run"]
 
 
 class Ledger:
@@ -26,6 +27,7 @@ class Ledger:
         self.attempts = Attempts(database)
         self.pins = Pins(database)
         self.journal = Journal(database)
+        self.runs = Runs(database)
 
     @classmethod
     def open(cls, url: str, *, clock: Callable[[], int] | None = None, create: bool = True) -> Ledger:

@@ -127,6 +127,15 @@ class Batches:
         with self._db.read() as connection:
             return [_batch(row) for row in connection.execute(statement)]
 
+    def digests(self, generation: int, first: int, last: int) -> dict[int, Tally]:
+        """What was logged of the rows of committed txids."""
+        statement = select(batches.c.txid, batches.c.digest).where(
+            batches.c.generation == generation, batches.c.txid >= first, batches.c.txid <= last,
+            batches.c.state == State.COMMITTED,
+        )  # fmt: skip
+        with self._db.read() as connection:
+            return {row.txid: Tally.from_list(json.loads(row.digest)) for row in connection.execute(statement)}
+
     def backlog(self, generation: int) -> tuple[int, int, int, int | None]:
         """Uncommitted txids, their records, their bytes, and when the oldest was planned."""
         statement = select(

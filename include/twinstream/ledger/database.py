@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -25,18 +26,20 @@ from sqlalchemy.engine import URL, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.pool import NullPool, Pool
 
-from twinstream.errors import LedgerError, LedgerLocked, LedgerNewer
+from twinstream.errors import LedgerError, LedgerFull, LedgerLocked, LedgerNewer
 from twinstream.failpoints import durable
 from twinstream.filesystems import NETWORK, filesystem_of
 from twinstream.ledger import hosts, schema
 from twinstream.ledger.hosts import host_identity as host_identity
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Migrations this version knows, oldest first."""
 
 BUSY_SECONDS = 20.0
 """How long a lock of another program is waited for."""
 CONNECT_SECONDS = 10
+ROOM_BYTES = 64 * 1024
+"""With less than this on its disk a ledger cannot be opened."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 _migrating = threading.Lock()
@@ -137,6 +140,12 @@ class Database:
             return LedgerLocked(
                 f"The ledger {place} stayed locked by another program for {BUSY_SECONDS:g} seconds.",
                 next_step="Close the program that keeps a transaction open on it, then run the command again.",
+            )
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _no_room(self._engine.url)):
+            return LedgerFull(
+                f"There is no room left on the disk of the ledger {place}.",
+                untouched="What was committed stays; nothing is committed by halves.",
+                next_step="Make room, then run the command again: it goes on where this one stopped.",
             )
         if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             return LedgerError(
@@ -271,6 +280,11 @@ def _postgres_engine(url: URL) -> Engine:
         isolation_level="READ COMMITTED",
         connect_args=patience,
     )
+
+
+def _no_room(url: URL) -> bool:
+    """SQLite calls it an I/O error when there is no room for its shared memory."""
+    return shutil.disk_usage(Path(str(url.database)).resolve().parent).free < ROOM_BYTES
 
 
 def _sqlstate(error: DBAPIError) -> str | None:

@@ -188,3 +188,24 @@ journal = Table(
     Column("detail", Text, nullable=False),
 )
 Index("journal_by_generation", journal.c.generation, journal.c.id)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", _identity, primary_key=True),
+    Column("generation", _identity, ForeignKey("generations.id"), nullable=False),
+    Column("kind", String(20), nullable=False),
+    Column("frontier", BigInteger, nullable=False),
+    Column("scope", Text, nullable=False),
+    Column("definition_hash", String(64), nullable=False),
+    Column("state", String(12), nullable=False),
+    Column("folder", Text),
+    Column("holder", String(200), nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("ended_at", BigInteger),
+    Column("error", Text),
+    Column("result", Text),
+    Column("context", Text),
+)
+Index("runs_by_kind", runs.c.generation, runs.c.kind, runs.c.id)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinstream.errors import DefinitionError
-from twinstream.operators.base import EVENT_TIME, KEPT, col
+from twinstream.operators.base import EVENT_TIME, KEPT, STATE, col
 from twinstream.operators.checks import comparable, known_column, not_window_names, output_names
 from twinstream.operators.measures import Measure
 from twinstream.operators.values import canonical
@@ -87,6 +87,21 @@ class Aggregate:
 
     def full(self, rows: DataFrame) -> DataFrame:
         """The query that one would write by hand: Spark's window, Spark's grouping, Spark's functions."""
+        return self._full(rows, [])
+
+    def full_with_state(self, rows: DataFrame) -> DataFrame:
+        """The same query with every measure's state beside it."""
+        from pyspark.sql import functions as F
+
+        states = [measure.partial(rows.schema).alias(name) for name, measure in self.measures]
+        return self._full(rows, [F.struct(*states).alias(STATE)])
+
+    def state_of(self, rows: DataFrame) -> DataFrame:
+        """Keys and window as they are, measures from the state."""
+        states = (col(STATE)[name].alias(name) for name, _ in self.measures)
+        return rows.select(*(col(name) for name in self._group_names()), *states)
+
+    def _full(self, rows: DataFrame, extra: Sequence[Column]) -> DataFrame:
         from pyspark.sql import functions as F
 
         schema = rows.schema
@@ -96,8 +111,8 @@ class Aggregate:
             groups.append(F.window(col(EVENT_TIME), self.window.duration).alias(_WINDOW))
             shown += [F.col(f"{_WINDOW}.start").alias(_START), F.col(f"{_WINDOW}.end").alias(_END)]
         measured = [measure.full(schema).alias(name) for name, measure in self.measures]
-        grouped = rows.groupBy(*(groups or [F.lit(True).alias(_ALL)])).agg(*measured)
-        return grouped.select(*shown, *(col(name) for name, _ in self.measures))
+        grouped = rows.groupBy(*(groups or [F.lit(True).alias(_ALL)])).agg(*measured, *extra)
+        return grouped.select(*shown, *(col(name) for name, _ in self.measures), *([col(STATE)] if extra else []))
 
     def partial(self, rows: DataFrame, by: Sequence[str], extra: Sequence[Column]) -> DataFrame:
         """One hash aggregation, windows by integer arithmetic, with `extra` in the same pass."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinstream.errors import DefinitionError
-from twinstream.operators.base import EVENT_TIME, KEPT, col, user_columns
+from twinstream.operators.base import EVENT_TIME, KEPT, STATE, col, user_columns
 from twinstream.operators.checks import output_names
 
 if TYPE_CHECKING:
@@ -56,6 +56,16 @@ class Append:
     def full(self, rows: DataFrame) -> DataFrame:
         """All rows without what is hidden."""
         return rows.drop(*(name for name in rows.columns if name.startswith("_")))
+
+    def full_with_state(self, rows: DataFrame) -> DataFrame:
+        """All rows with the event time that lateness is judged by."""
+        from pyspark.sql import functions as F
+
+        return rows.select(*map(col, user_columns(rows)), F.struct(col(EVENT_TIME)).alias(STATE))
+
+    def state_of(self, rows: DataFrame) -> DataFrame:
+        """The same rows with their event time."""
+        return rows.select(col(STATE)[EVENT_TIME].alias(EVENT_TIME), *map(col, user_columns(rows)))
 
     def partial(self, rows: DataFrame, by: Sequence[str], extra: Sequence[Column]) -> DataFrame:
         """Every row for itself, empty where it is not kept; there is no aggregation for `extra` to ride along with."""

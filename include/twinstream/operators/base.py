@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 EVENT_TIME = "_event_time"
 RECORD_ID = "_record_id"
 KEPT = "_kept"
+STATE = "_state"
 
 
 @runtime_checkable
@@ -56,6 +57,14 @@ class Operator(Protocol):
 
     def full(self, rows: DataFrame) -> DataFrame:
         """The plain query over all kept rows; returns the result columns."""
+        ...
+
+    def full_with_state(self, rows: DataFrame) -> DataFrame:
+        """`full`, and beside every row in `_state` what `merge` could go on from; one pass over the same groups."""
+        ...
+
+    def state_of(self, rows: DataFrame) -> DataFrame:
+        """The state rows that `full_with_state` carries."""
         ...
 
     def partial(self, rows: DataFrame, by: Sequence[str], extra: Sequence[Column]) -> DataFrame:

@@ -40,19 +40,22 @@ def clean(
     bases = {base.number: base for base in read_bases(store.folder, snapshot)}
     keep = _oldest_to_keep(ledger, generation, list(bases.values()), retain_seconds)
     removed: dict[str, list[LiveFile]] = {}
+    floor = snapshot.kept_from
     if keep is not None:
-        needed = {part for base in bases.values() if base.number >= keep.number for part in base.parts}
+        kept = [base for base in bases.values() if base.number >= keep.number]
+        needed = {part for base in kept for part in base.parts}
+        floor = max(floor, min(base.frontier for base in kept))
         removed = {
-            "partial": [f for f in snapshot.files.get("partial", ()) if (f.last_txid or 0) <= keep.frontier],
+            "partial": [f for f in snapshot.files.get("partial", ()) if f.last_txid and f.last_txid <= floor],
             "base": [f for f in snapshot.files.get("base", ()) if f.base not in needed],
         }
     gone = [file for files in removed.values() for file in files]
     if keep is not None and gone:
         ledger.pins.remove_later(generation, [file.path for file in gone], grace_seconds)
-        store.replace(removed, [], {"kept": keep.frontier})
+        store.replace(removed, [], {"kept": floor})
     ledger.pins.remove_later(generation, _unnamed(ledger, generation, store), grace_seconds)
     return Cleaned(
-        kept_from=keep.frontier if keep else snapshot.kept_from,
+        kept_from=floor,
         removed=len(gone),
         deleted=_delete(ledger, generation, store),
         leftovers=remove_leftovers(ledger, generation, store),
@@ -60,7 +63,10 @@ def clean(
 
 
 def _oldest_to_keep(ledger: Ledger, generation: int, bases: list[Base], retain_seconds: float) -> Base | None:
-    """The newest base that is old enough, so that everything younger than the retention stays readable."""
+    """The newest base that is old enough, so that everything younger than the retention stays readable.
+
+    A repair's base may stand at a lower txid than the bases before it.
+    """
     limit = ledger.pins.lowest(generation)
     cutoff = int((time.time() - retain_seconds) * 1_000_000)
     settled = [

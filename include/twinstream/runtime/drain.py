@@ -17,13 +17,15 @@ from twinstream.errors import (
     LedgerError,
     LedgerSinkMismatch,
     ProcessingFailed,
+    SparkLost,
     StagedFileMissing,
     TwinstreamError,
 )
 from twinstream.ledger import Lease, Ledger
 from twinstream.pipeline import Definition
 from twinstream.runtime.commit import Committer
-from twinstream.runtime.heartbeat import Heartbeat
+from twinstream.runtime.explain import explained, in_our_words, one_line
+from twinstream.runtime.heartbeat import Heartbeat, lease_heartbeat
 from twinstream.runtime.holder import is_dead, new_holder
 from twinstream.runtime.leftovers import remove_leftovers
 from twinstream.runtime.processor import Processor
@@ -32,11 +34,11 @@ from twinstream.runtime.rate import RateController
 from twinstream.runtime.recover import recover
 from twinstream.runtime.work import Group, WorkList
 from twinstream.sinks.base import Store
-from twinstream.transaction import Attempt, Batch, Manifest, Outcome, State
+from twinstream.transaction import Attempt, Batch, Manifest, Outcome, StagedFile, State
 
 ROUND = 2_000
 """How many open txids a runner looks at, at a time."""
-STOPPING = (Fenced, LeaseHeld, LedgerError, LedgerSinkMismatch, CommitConflict, DiskFull)
+STOPPING = (Fenced, LeaseHeld, LedgerError, LedgerSinkMismatch, CommitConflict, DiskFull, SparkLost)
 """Errors that are not the fault of a txid: splitting the group would not help."""
 
 
@@ -65,7 +67,7 @@ class Drained:
 class Runner:
     """Runs one generation under a lease: recovers, processes groups, commits them in txid order."""
 
-    heartbeat: Callable[[Ledger, Lease], Any] = Heartbeat
+    heartbeat: Callable[[Ledger, Lease], Any] = staticmethod(lease_heartbeat)
     pool: Callable[[int], Executor] = ThreadPoolExecutor
     is_dead: Callable[[str], bool] = staticmethod(is_dead)
 
@@ -98,7 +100,7 @@ class Runner:
         lease = self._acquire()
         self.drained.epoch = lease.epoch
         try:
-            with self.heartbeat(self._ledger, lease) as heartbeat:
+            with in_our_words(), self.heartbeat(self._ledger, lease) as heartbeat:
                 recover(self._ledger, self._store, lease)
                 self.remove_leftovers()
                 while self._round(lease, heartbeat) or plan_more():
@@ -137,7 +139,11 @@ class Runner:
         batches = self._ledger.batches.open(self._generation, left) if left > 0 else []
         if not batches:
             return False
+        before = self.drained.txids
         _Round(self, lease, heartbeat, batches).work()
+        if self.drained.txids == before:
+            # Open txids and nothing to do: another runner has them. Ask before looking again.
+            self._ledger.leases.renew(lease)
         return self._options.max_batches is None or self.drained.txids < self._options.max_batches
 
     def processor(self) -> Processor:
@@ -176,8 +182,9 @@ class _Round:
                 finished, _ = wait(self._running, timeout=1.0, return_when=FIRST_COMPLETED)
                 for future in finished:
                     self._finish(future)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException as error:
+            # On a full disk the others clean up after themselves too.
+            pool.shutdown(wait=isinstance(error, DiskFull), cancel_futures=True)
             raise
         pool.shutdown()
         if self._blocked_by is not None:
@@ -233,9 +240,15 @@ class _Round:
             staged = self._runner.processor().process(group.batches, attempt.staging, watermark)
             self._ledger.attempts.processed(self._lease, attempt, staged)
         except BaseException as error:
-            outcome = Outcome.FENCED if isinstance(error, Fenced) else Outcome.FAILED
-            self._ledger.attempts.give_up(self._lease, attempt, outcome, one_line(error))
-            raise
+            told = explained(error) or error
+            if isinstance(told, DiskFull):
+                # The ledger, too, needs room to note what happened.
+                self._runner._store.remove_staging(attempt.staging)
+            outcome = Outcome.FENCED if isinstance(told, Fenced) else Outcome.FAILED
+            self._ledger.attempts.give_up(self._lease, attempt, outcome, one_line(told))
+            if told is error:
+                raise
+            raise told from error
         return replace(attempt, staged=staged, outcome=Outcome.PROCESSED)
 
     def _finish(self, future: Future[Attempt]) -> None:
@@ -264,15 +277,16 @@ class _Round:
                 return
             assert group.attempt is not None
             assert group.attempt.staged is not None
-            refused = self._ask_gate(group)
-            if refused is not None:
-                self._refuse(group, refused)
-                continue
             started = time.monotonic()
             committer = Committer(
                 self._runner._definition, self._ledger, self._runner._store, self._runner.processor, self._lease
             )
             try:
+                self._runner._store.require(group.attempt.staged.files)
+                refused = self._ask_gate(group)
+                if refused is not None:
+                    self._refuse(group, refused)
+                    continue
                 manifests = committer.commit(generation, group.batches, group.attempt)
             except StagedFileMissing as error:
                 self._do_again(group, error)
@@ -288,7 +302,17 @@ class _Round:
             return None
         assert group.attempt is not None
         assert group.attempt.staged is not None
-        return self._runner.processor().gate(group.attempt.staged.files)
+        return self._said_by_gate(group.attempt.staged.files)
+
+    def _said_by_gate(self, files: Sequence[StagedFile]) -> str | None:
+        name = self._runner._definition.name
+        try:
+            said = self._runner.processor().gate(files)
+        except Exception as error:
+            raise explained(error) or gate_failed(name, one_line(error)) from error
+        if said is not None and not isinstance(said, str):
+            raise gate_failed(name, f"it returned {said!r:.100}, which is neither a text nor None")
+        return said
 
     def _refuse(self, group: Group, reason: str) -> None:
         """The gate refused a group: find the txid at fault, and hold it."""
@@ -332,6 +356,15 @@ def held(batch: Batch) -> GateHeld:
     )
 
 
+def gate_failed(name: str, why: str) -> ProcessingFailed:
+    """The error that tells of a gate that gave no answer."""
+    return ProcessingFailed(
+        f"The gate of {name} failed: {why}.",
+        untouched="What it was asked about is processed and waits; nothing of it is committed.",
+        next_step="Mend the gate in the definition, then run `twinstream drain` again.",
+    )
+
+
 def failed(txid: int, error: BaseException) -> TwinstreamError:
     """The error that tells of a txid that cannot be processed."""
     if isinstance(error, TwinstreamError):
@@ -342,10 +375,3 @@ def failed(txid: int, error: BaseException) -> TwinstreamError:
         untouched="Everything before it is committed; nothing of it is.",
         next_step="Mend the cause and run `twinstream drain` again, or give the txid up with `twinstream discard`.",
     )
-
-
-def one_line(error: BaseException) -> str:
-    """The first telling line of an error, without the trace."""
-    text = error.what if isinstance(error, TwinstreamError) else str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__)[:500]

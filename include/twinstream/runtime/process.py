@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinstream.errors import AccountingOpen, SourceChanged
+from twinstream.errors import AccountingOpen, SourceChanged, SourceUnreadable, TwinstreamError
 from twinstream.failpoints import durable
+from twinstream.paths import literal
 from twinstream.pipeline import Definition
 from twinstream.runtime.classify import as_text, classified
+from twinstream.runtime.explain import explained
 from twinstream.runtime.staging import staged_files
 from twinstream.runtime.tallies import TALLY, TALLY_COLUMNS, of_records, of_tallies, row_digest
 from twinstream.small_table import small_table
@@ -57,24 +59,40 @@ class SparkProcessor:
 
     def process(self, batches: Sequence[Batch], staging: str, watermark: int | None) -> Staged:
         """Runs the group's job and returns what it staged; raises if the source is not what was planned."""
+        discarded = batches[0].discard_reason is not None
+        try:
+            return self._process(batches, staging, watermark, discarded)
+        except Exception as error:
+            told = self._cause(batches, error)
+            if discarded and isinstance(told, SourceChanged | SourceUnreadable):
+                return Staged((), tuple(_unread(batch) for batch in batches))
+            if told is error:
+                raise
+            raise told from error
+
+    def _process(self, batches: Sequence[Batch], staging: str, watermark: int | None, discarded: bool) -> Staged:
         started = time.monotonic()
         self._verify(batches)
         late_before = self._late_before(batches, watermark) if self.decides_lateness else {}
         rows = self._read(batches, late_before)
-        discarded = batches[0].discard_reason is not None
         seen = self._stage(rows, staging, discarded)
         self._verify(batches)
         files = staged_files(self._table, staging)
         results = self._summarise(batches, files, discarded)
         self._check(batches, results, seen)
-        kept = tuple(file for file in files if file.kind in ("partial", "dead"))
-        return Staged(kept, results, time.monotonic() - started)
+        kept = [file for file in files if file.kind in ("partial", "dead")]
+        if self.decides_lateness and self._definition.late == "side":
+            late = {result.txid: late_before.get(result.txid) for result in results if result.accounting.late.count}
+            limits = {txid: limit for txid, limit in late.items() if limit is not None}
+            if limits:
+                kept += self.stage_late([batch for batch in batches if batch.txid in limits], staging, limits)
+        return Staged(tuple(kept), results, time.monotonic() - started)
 
     def late_tallies(self, files: Sequence[StagedFile], late_before: Mapping[int, int]) -> dict[int, tuple[Tally, int]]:
         """Which staged records are late, now that the watermark is fixed: tally and rows per txid."""
         from pyspark.sql import functions as F
 
-        paths = [str(self._table / file.path) for file in files if file.kind == "partial"]
+        paths = [literal(self._table / file.path) for file in files if file.kind == "partial"]
         if not paths or not late_before:
             return {}
         rows = self._spark.read.schema(_ddl(stored_columns(self._definition, self._columns))).parquet(*paths)
@@ -107,12 +125,21 @@ class SparkProcessor:
 
     def gate(self, files: Sequence[StagedFile]) -> str | None:
         """Shows the rows that the group would add to the result to the pipeline's gate."""
-        paths = [str(self._table / file.path) for file in files if file.kind == "partial"]
+        paths = [literal(self._table / file.path) for file in files if file.kind == "partial"]
         operator = self._pipeline.operator
         if self._pipeline.gate is None or not paths:
             return None
         rows = self._spark.read.schema(_ddl(stored_columns(self._definition, self._columns))).parquet(*paths)
         return self._pipeline.gate(operator.present(operator.merge(rows)))
+
+    def _cause(self, batches: Sequence[Batch], error: Exception) -> Exception:
+        """A source that changed under the reader explains whatever the reader said about it."""
+        if not isinstance(error, TwinstreamError):
+            try:
+                self._verify(batches)
+            except TwinstreamError as changed:
+                return changed
+        return explained(error) or error
 
     def _verify(self, batches: Sequence[Batch]) -> None:
         for batch in batches:
@@ -190,7 +217,7 @@ class SparkProcessor:
             by_record = operator.stateless or discarded
             extra = {"_hash": "bigint", "_first": "boolean", "_event_time": "timestamp"} if by_record else {}
             schema = {"_class": "int", "_highest": "bigint"} | stored_columns(self._definition, self._columns) | extra
-            rows = self._spark.read.schema(_ddl(schema)).parquet(*(str(self._table / file.path) for file in files))
+            rows = self._spark.read.schema(_ddl(schema)).parquet(*(literal(self._table / file.path) for file in files))
             emitted = F.col("_class") == EMITTED
             rows = rows.withColumn("_digest", F.when(emitted, row_digest(list(self._state().items()))))
             low = F.col("_digest").bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
@@ -305,6 +332,12 @@ def _result(txid: int, rows: Sequence[Any]) -> TxidResult:
         if emitted
         else Tally(),
     )
+
+
+def _unread(batch: Batch) -> TxidResult:
+    """A discarded txid whose records cannot be read any more: as much is known of them as was logged before."""
+    discarded = batch.input or Tally(batch.range.records)
+    return TxidResult(batch.txid, Accounting(discarded=discarded), batch.highest_event_time, None, Tally())
 
 
 def _ddl(columns: Mapping[str, str]) -> str:

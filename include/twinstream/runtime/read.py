@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twinstream.errors import LedgerSinkMismatch, Refused
+from twinstream.paths import literal
 from twinstream.pipeline import Definition
 from twinstream.runtime.process import stored_columns
 from twinstream.sinks.base import Base, mismatch
@@ -16,6 +17,10 @@ from twinstream.transaction import Manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+REPAIR = "repair"
+"""Where a base comes from that was recomputed from the source."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,19 @@ class View:
     """Txids after the base that have late rows, with the moment that decides which."""
 
 
-def view_of(store: DeltaStore, as_of: int | None = None) -> View:
-    """Chooses base and partials for a read as of a txid (default: the newest committed one)."""
+def view_of(
+    store: DeltaStore,
+    as_of: int | None = None,
+    *,
+    as_recorded: bool = False,
+    damaged: bool = False,
+    without_bases: bool = False,
+) -> View:
+    """Chooses base and partials for a read as of a txid (default: the newest committed one).
+
+    With `as_recorded` no repair shows. With `damaged` it takes what is there, whatever the manifests say, and with
+    `without_bases` all partials that are still there: only for reconciliation, which is to find out what is wrong.
+    """
     snapshot = store.snapshot()
     newest = snapshot.state.txid
     frontier = newest if as_of is None else as_of
@@ -46,49 +62,65 @@ def view_of(store: DeltaStore, as_of: int | None = None) -> View:
             next_step="Read as of a later txid, or keep more with DeltaSink(retain=…).",
         )
     bases = {base.number: base for base in read_bases(store.folder, snapshot)}
+    if without_bases:
+        bases = {}
+    if as_recorded:
+        bases = _before_repairs(bases)
     live = {file.base for file in snapshot.files.get("base", ())}
     usable = [b for b in bases.values() if b.frontier <= frontier and _is_live(b, bases, live)]
     base = max(usable, key=lambda found: found.number) if usable else None
     start = base.frontier if base else 0
     manifests = read_manifests(store.folder, snapshot, start + 1, frontier)
-    _require_all(store, snapshot, start, frontier, manifests, base, bases)
+    if not damaged:
+        _require_all(store, snapshot, start, frontier, manifests, base, bases)
     at_frontier = read_manifests(store.folder, snapshot, frontier, frontier) if frontier else []
     return View(
         frontier=frontier,
         watermark=at_frontier[0].watermark if at_frontier else None,
         base=base,
-        base_files=_base_files(snapshot, base),
-        partial_files=tuple(
-            file
-            for file in snapshot.files.get("partial", ())
-            if file.first_txid is not None and file.last_txid is not None
-            and file.last_txid > start and file.first_txid <= frontier
-        ),
+        base_files=_there(store, _base_files(snapshot, base), damaged),
+        partial_files=_there(store, _partial_files(snapshot, start, frontier), damaged),
         late_before={m.txid: m.late_before for m in manifests if m.late_before is not None},
-    )  # fmt: skip
+    )
+
+
+def view_after(store: DeltaStore, start: int, as_of: int | None = None) -> View:
+    """The partials after `start` alone, to be merged with a batch result as of `start`."""
+    snapshot = store.snapshot()
+    newest = snapshot.state.txid
+    frontier = newest if as_of is None else as_of
+    if not start <= frontier <= newest:
+        raise Refused(
+            f"Txid {frontier} is not committed, or before the batch result at {start}; the newest is {newest}.",
+            next_step=f"Read as of a txid from {start} to {newest}.",
+        )
+    if start < snapshot.kept_from:
+        raise Refused(
+            f"The batch result is at txid {start}, but the partials up to txid {snapshot.kept_from} were cleaned away.",
+            next_step="Run `twinstream recompute` to get a newer batch result.",
+        )
+    manifests = read_manifests(store.folder, snapshot, start + 1, frontier)
+    _require_all(store, snapshot, start, frontier, manifests, None, {})
+    before = Base(0, start, (), None, "batch", ())
+    return View(
+        frontier=frontier,
+        watermark=manifests[-1].watermark if manifests else None,
+        base=before,
+        base_files=(),
+        partial_files=_partial_files(snapshot, start, frontier),
+        late_before={m.txid: m.late_before for m in manifests if m.late_before is not None},
+    )
 
 
 def state_rows(
     spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
 ) -> DataFrame:
     """The merged state rows of a view, late rows left out."""
-    from pyspark.sql import functions as F
-
     operator = definition.pipeline.operator
     state = operator.state_columns(columns)
     frames = []
     if view.partial_files:
-        schema = stored_columns(definition, columns)
-        rows = spark.read.schema(_ddl(schema)).parquet(*_paths(store, view.partial_files))
-        start = view.base.frontier if view.base else 0
-        rows = rows.where((F.col("_txid") > start) & (F.col("_txid") <= view.frontier))
-        if view.late_before:
-            limits = [{"_txid": txid, "_threshold": limit} for txid, limit in view.late_before.items()]
-            table = small_table(spark, "_txid:bigint,_threshold:bigint", limits)
-            late = operator.late(F.timestamp_micros("_threshold"))
-            assert late is not None
-            rows = rows.join(F.broadcast(table), "_txid", "left").where(~F.coalesce(late, F.lit(False)))
-        frames.append(rows.select(*state))
+        frames.append(partial_rows(spark, definition, columns, store, view).select(*state))
     if view.base_files:
         frames.append(spark.read.schema(_ddl(state)).parquet(*_paths(store, view.base_files)))
     if not frames:
@@ -99,6 +131,33 @@ def state_rows(
     return operator.merge(together)
 
 
+def partial_rows(
+    spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
+) -> DataFrame:
+    """The partials of a view as they are stored, with their `_txid`, late rows left out."""
+    from pyspark.sql import functions as F
+
+    schema = stored_columns(definition, columns)
+    if not view.partial_files:
+        return spark.createDataFrame([], _ddl(schema))
+    rows = spark.read.schema(_ddl(schema)).parquet(*_paths(store, view.partial_files))
+    start = view.base.frontier if view.base else 0
+    rows = rows.where((F.col("_txid") > start) & (F.col("_txid") <= view.frontier))
+    if not view.late_before:
+        return rows
+    limits = [{"_txid": txid, "_threshold": limit} for txid, limit in view.late_before.items()]
+    table = small_table(spark, "_txid:bigint,_threshold:bigint", limits)
+    late = definition.pipeline.operator.late(F.timestamp_micros("_threshold"))
+    assert late is not None
+    return rows.join(F.broadcast(table), "_txid", "left").where(~F.coalesce(late, F.lit(False))).select(*schema)
+
+
+def raw_partials(spark: SparkSession, schema: Mapping[str, str], store: DeltaStore, snapshot: Snapshot) -> DataFrame:
+    """Every stored partial row that a snapshot names, late ones too."""
+    files = _there(store, snapshot.files.get("partial", ()), damaged=True)
+    return spark.read.schema(_ddl(schema)).parquet(*_paths(store, files)) if files else _empty(spark, schema)
+
+
 def read_result(
     spark: SparkSession,
     definition: Definition,
@@ -107,11 +166,12 @@ def read_result(
     *,
     as_of: int | None = None,
     closed_only: bool = False,
+    as_recorded: bool = False,
 ) -> DataFrame:
     """The result as users see it."""
     from pyspark.sql import functions as F
 
-    view = view_of(store, as_of)
+    view = view_of(store, as_of, as_recorded=as_recorded)
     rows = definition.pipeline.operator.present(state_rows(spark, definition, columns, store, view))
     if not closed_only:
         return rows
@@ -134,6 +194,26 @@ def read_aside(spark: SparkSession, store: DeltaStore, kind: str, txid: int | No
     rows = spark.read.schema(schema).parquet(*_paths(store, files)) if files else spark.createDataFrame([], schema)
     rows = rows if txid is None else rows.where(F.col("_txid") == txid)
     return rows.toDF("txid", "reason", "file", "line_hash", "occurrences", "record")
+
+
+def _partial_files(snapshot: Snapshot, start: int, frontier: int) -> tuple[LiveFile, ...]:
+    return tuple(
+        file
+        for file in snapshot.files.get("partial", ())
+        if file.first_txid is None or file.last_txid is None
+        or (file.last_txid > start and file.first_txid <= frontier)
+    )  # fmt: skip
+
+
+def _there(store: DeltaStore, files: tuple[LiveFile, ...], damaged: bool) -> tuple[LiveFile, ...]:
+    """In a damaged table a file that is named may be gone."""
+    return tuple(file for file in files if (store.folder / file.path).exists()) if damaged else files
+
+
+def _before_repairs(bases: Mapping[int, Base]) -> dict[int, Base]:
+    """Bases that no repair is in: those before the first one."""
+    first = min((base.number for base in bases.values() if base.origin == REPAIR), default=None)
+    return {number: base for number, base in bases.items() if first is None or number < first}
 
 
 def _base_files(snapshot: Snapshot, base: Base | None) -> tuple[LiveFile, ...]:
@@ -174,7 +254,11 @@ def _require_all(
 
 
 def _paths(store: DeltaStore, files: Sequence[LiveFile]) -> list[str]:
-    return [str(store.folder / file.path) for file in files]
+    return [literal(store.folder / file.path) for file in files]
+
+
+def _empty(spark: SparkSession, schema: Mapping[str, str]) -> DataFrame:
+    return spark.createDataFrame([], _ddl(schema))
 
 
 def _ddl(columns: Mapping[str, str]) -> str:

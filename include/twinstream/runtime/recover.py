@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twinstream.errors import Fenced
+from twinstream.errors import Fenced, LedgerSinkMismatch
 from twinstream.ledger import Lease, Ledger
 from twinstream.sinks.base import SinkState, Store, mismatch
 
@@ -17,10 +17,7 @@ def recover(ledger: Ledger, store: Store, lease: Lease) -> None:
         store.fence(lease.epoch)
     except Fenced:
         ledger.leases.renew(lease)
-        raise mismatch(
-            f"The sink has seen epoch {store.state().epoch}, the ledger only {lease.epoch}: "
-            "the ledger is older than the sink (restored from a backup?)"
-        ) from None
+        raise older_ledger(store.state().epoch, lease.epoch) from None
     state = compare(ledger, store, lease.generation)
     generation = ledger.generations.get(lease.generation)
     if state.txid > generation.frontier:
@@ -37,6 +34,10 @@ def compare(ledger: Ledger, store: Store, generation_id: int) -> SinkState:
     frontier = ledger.generations.get(generation_id).frontier
     state = store.state()
     generation = ledger.generations.get(generation_id)
+    holder = ledger.leases.holder(generation_id)
+    known = holder[1] if holder else 0
+    if state.epoch > known:
+        raise older_ledger(state.epoch, known)
     if state.txid < frontier:
         raise mismatch(
             f"The ledger has committed up to txid {frontier}, the sink has only {state.txid}: "
@@ -58,3 +59,11 @@ def compare(ledger: Ledger, store: Store, generation_id: int) -> SinkState:
         if planned.get(manifest.txid) != manifest.range_digest:
             raise mismatch(f"The sink has committed txid {manifest.txid} with another range than the ledger planned")
     return state
+
+
+def older_ledger(seen: int, known: int) -> LedgerSinkMismatch:
+    """The error for a sink that was taken over under an epoch that the ledger does not know."""
+    return mismatch(
+        f"The sink has seen epoch {seen}, the ledger only {known}: "
+        "the ledger is older than the sink (restored from a backup?)"
+    )

@@ -72,6 +72,9 @@ class Store(Protocol):
     def commit(self, group: GroupCommit) -> bool:
         """Commits the group in one atomic step; False if the sink has it already, with the same ranges."""
 
+    def require(self, files: Sequence[StagedFile]) -> None:
+        """Raises StagedFileMissing unless every staged file is there, with its size."""
+
     def manifests(self, first: int, last: int) -> list[Manifest]:
         """The manifests of txids `first` to `last` that are committed, in order."""
 

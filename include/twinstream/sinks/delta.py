@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from twinstream.durations import parse_duration
-from twinstream.errors import CommitConflict, DefinitionError, LedgerSinkMismatch, StagedFileMissing
+from twinstream.errors import CommitConflict, DefinitionError, LedgerSinkMismatch, SettingsError, StagedFileMissing
 from twinstream.failpoints import durable
 from twinstream.sinks.base import Base, GroupCommit, SinkState, check_base, check_commit, check_fence, mismatch
 from twinstream.sinks.sync import sync_file, sync_folder, sync_tree
@@ -39,6 +40,8 @@ OUR_COLUMNS = {
 COMMIT_TRIES = 50
 NOTES_MANY = 48
 NOTES_LARGE = 16 * 1024 * 1024
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+"""The `deltalake` library takes these in a path for something else."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,11 @@ class DeltaStore:
 
         from twinstream.sinks.types import delta_schema
 
+        if _MISREAD.search(str(self.folder)):
+            raise SettingsError(
+                f"The folder {self.folder} cannot hold a Delta table: it has a backslash, or a % before two digits.",
+                next_step="Set TWINSTREAM_HOME, or the path of the sink, to a folder with a plainer name.",
+            )
         if self.exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -150,7 +158,7 @@ class DeltaStore:
             state = self._state(table)
             if not check_commit(state, group, self.manifests):
                 return False
-            self._require(group.files)
+            self.require(group.files)
             notes = self._write_rows(
                 "manifest",
                 group.files,
@@ -169,7 +177,7 @@ class DeltaStore:
             table = self._refresh()
             if not check_base(self._state(table), base):
                 return False
-            self._require(files)
+            self.require(files)
             note = self._write_rows("bases", files, [(base.frontier, base.to_json())])
             actions = [self._add(file, base.number) for file in files] + [self._add(note)]
             try:
@@ -229,8 +237,12 @@ class DeltaStore:
         return f"_data/{secrets.token_hex(8)}"
 
     def remove_staging(self, staging: str) -> None:
-        """Deletes a staging folder; if the table names a file in it, the ledger is wrong, and nothing is touched."""
-        if any(file.path.startswith(f"{staging}/") for file in self.snapshot().all_files()):
+        """Deletes a staging folder; if the table names a file in it, the ledger is wrong, and nothing is touched.
+
+        Looks through a handle of its own: another thread may be between its checks and its commit on this one.
+        """
+        look = DeltaStore(self.folder, self.generation, {})
+        if look.exists() and any(file.path.startswith(f"{staging}/") for file in look.snapshot().all_files()):
             raise mismatch(f"The ledger calls {staging} left over, but the sink names files in it")
         with durable("sink.remove-staging"):
             shutil.rmtree(self.folder / staging, ignore_errors=True)
@@ -300,7 +312,7 @@ class DeltaStore:
         sync_file(entry)
         sync_folder(log)
 
-    def _require(self, files: Sequence[StagedFile]) -> None:
+    def require(self, files: Sequence[StagedFile]) -> None:
         """Before a commit every staged file is seen to be there, with its size, and is made durable."""
         folders: set[Path] = set()
         for file in files:

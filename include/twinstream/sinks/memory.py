@@ -48,7 +48,7 @@ class MemoryStore:
             version, state = self.disk.version, self.disk.state
             if not check_commit(state, group, self.manifests):
                 return False
-            self._require(group.files)
+            self.require(group.files)
             after = SinkState(group.last, state.epoch, state.base)
             if self._swap("sink.commit", version, after, group.manifests, files=group.files):
                 return True
@@ -64,7 +64,7 @@ class MemoryStore:
             version, state = self.disk.version, self.disk.state
             if not check_base(state, base):
                 return False
-            self._require(files)
+            self.require(files)
             after = SinkState(state.txid, state.epoch, base.number)
             if self._swap("sink.base", version, after, bases=[base], files=files):
                 return True
@@ -81,7 +81,7 @@ class MemoryStore:
                 assert path not in self.disk.live, f"{path} is named by a commit and must not be removed"
                 self.disk.files.pop(path, None)
 
-    def _require(self, files: Sequence[StagedFile]) -> None:
+    def require(self, files: Sequence[StagedFile]) -> None:
         for file in files:
             if self.disk.files.get(file.path) != file.size:
                 raise StagedFileMissing(f"The staged file {file.path} is gone or has another size.")

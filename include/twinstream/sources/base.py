@@ -96,6 +96,9 @@ class Source(Protocol):
     def verify(self, places: Places, range: Range) -> None:
         """Raises SourceChanged if the range does not hold any more what was planned."""
 
+    def remaining(self, places: Places, range: Range) -> Range:
+        """What is left of a range that has changed, to see what the source says now."""
+
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
         """The records of the slices: columns, the slice's facts, `_file`, `_raw` (what did not parse), `_misfit`.
 

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -105,6 +105,10 @@ class FileSource:
                 raise _changed(path, f"had {file['size']} bytes and has {found.st_size} now")
             if range.hints.get(file["path"]) != _hint(found) and _content(path) != file["fingerprint"]:
                 raise _changed(path, "has other content than when it was planned")
+
+    def remaining(self, places: Places, range: Range) -> Range:
+        there = [file for file, path in self._paths(places, range) if path.is_file()]
+        return replace(range, payload={**range.payload, "files": [{**file, "plain": False} for file in there]})
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
         from twinstream.sources.read_files import read_files

@@ -114,6 +114,12 @@ class _Walk:
                     f"The source folder {path} holds {os.fsencode(name)!r}, a name that is not UTF-8.",
                     next_step="Rename it, then run the command again.",
                 )
+        for name in names:
+            if ":" in name:
+                raise SourceUnreadable(
+                    f"The source folder {path} holds {name!r}: Spark cannot read a file with a colon in its name.",
+                    next_step="Rename it, then run the command again.",
+                )
         return names, children
 
 

@@ -6,10 +6,12 @@ arrays, something behind an object): the fast reader would give more or fewer re
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twinstream.paths import literal
 from twinstream.small_table import small_table
 from twinstream.sources.base import FACTS, Slice
 from twinstream.sources.wide import misfit, narrow, widened
@@ -28,7 +30,7 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[tuple[Sl
     from pyspark.sql import functions as F
 
     if source.format == "parquet":
-        rows = spark.read.schema(_ddl(source.columns)).parquet(*(str(path) for _, path, _ in files))
+        rows = spark.read.schema(_ddl(source.columns)).parquet(*(literal(path) for _, path, _ in files))
         rows = rows.select(
             "*",
             F.col("_metadata.file_path").alias("_path"),
@@ -48,12 +50,13 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[tuple[Sl
 def spellings(path: Path) -> tuple[str, str]:
     """How Spark's `_metadata.file_path` may spell a local path: only what is illegal in an address is escaped."""
     legal = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.!~*'(),;:$&+=/@")
-    letters = (
-        letter if letter in legal or (ord(letter) > 127 and letter.isprintable()) else _escaped(letter)
-        for letter in str(path)
-    )
-    escaped = "".join(letters)
+    escaped = "".join(letter if letter in legal or _other(letter) else _escaped(letter) for letter in str(path))
     return f"file:{escaped}", f"file://{escaped}"
+
+
+def _other(letter: str) -> bool:
+    """What Java's addresses leave as it is beyond ASCII: all but control characters and spaces."""
+    return ord(letter) >= 0xA0 and unicodedata.category(letter) not in ("Zs", "Zl", "Zp")
 
 
 def _escaped(letter: str) -> str:
@@ -65,8 +68,8 @@ def _read_json(spark: SparkSession, source: FileSource, files: Sequence[tuple[Sl
 
     wide = source.columns if source.rounding else widened(source.columns)
     frames = []
-    plain = [str(path) for _, path, is_plain in files if is_plain]
-    other = [str(path) for _, path, is_plain in files if not is_plain]
+    plain = [literal(path) for _, path, is_plain in files if is_plain]
+    other = [literal(path) for _, path, is_plain in files if not is_plain]
     if plain:
         frames.append(_fast(spark, wide, plain))
     if other:

@@ -103,8 +103,7 @@ class Simulated:
             for batch in batches
         }  # fmt: skip
         with durable("stage.group"):
-            world.disk.files[path] = 1
-            world.contents[path] = kept
+            size = world.keep(path, kept)
         results = tuple(
             TxidResult(
                 batch.txid,
@@ -117,7 +116,8 @@ class Simulated:
             )
             for batch in batches
         )
-        return Staged((StagedFile("partial", path, 1, 1, batches[0].txid, batches[-1].txid),), results, 0.1)
+        file = StagedFile("partial", path, size, sum(map(len, kept.values())), batches[0].txid, batches[-1].txid)
+        return Staged((file,), results, 0.1)
 
     def late_tallies(self, files: Sequence[StagedFile], late_before: Mapping[int, int]) -> dict[int, tuple[Tally, int]]:
         found = {}
@@ -177,6 +177,8 @@ class Actor:
     body: greenlet
     dead: bool = False
     outcome: str = "running"
+    at: str = ""
+    """The failpoint it stands at."""
 
     @property
     def running(self) -> bool:
@@ -218,6 +220,20 @@ class World:
     def open_ledger(self) -> Ledger:
         return Ledger(Database(sqlite_engine(str(self.file), StaticPool), clock=lambda: self.now))
 
+    def store(self) -> Any:
+        """A handle on the sink, as every process has one of its own."""
+        return MemoryStore(self.disk)
+
+    def keep(self, path: str, rows: dict[int, list[int]]) -> int:
+        """Writes a file with the rows of some txids; returns its size."""
+        self.disk.files[path] = 1
+        self.contents[path] = rows
+        return 1
+
+    def lose(self, path: str) -> None:
+        """Someone else deletes a file."""
+        del self.disk.files[path]
+
     def read(self, range: Range) -> list[int]:
         return self.source.records[range.payload["start"] : range.payload["end"]]
 
@@ -230,6 +246,7 @@ class World:
         if actor.dead:
             raise Crash(name)
         self.steps += 1
+        actor.at = name
         self.hub.switch(name)
         if actor.dead:
             raise Crash(name)
@@ -270,8 +287,7 @@ class World:
                 actor.body.switch()
 
     def runner(self, group: int | None = None, in_flight: int = 2, max_batches: int | None = None) -> Actor:
-        ledger = self.ledger
-        store = MemoryStore(self.disk)
+        ledger, store = self.ledger, self.store()
         options = RunnerOptions(lease_seconds=10, groups_in_flight=in_flight, max_batches=max_batches)
         rate = RateController(1.0, None, group)
         runner = Runner(
@@ -290,23 +306,22 @@ class World:
         return len(plan(ledger, self.definition, self.generation, Places(self.folder), PER_BATCH, 10**9).txids)
 
     def folder_actor(self) -> Actor:
-        store = MemoryStore(self.disk)
+        store = self.store()
 
         def fold() -> None:
             state = store.state()
             path = f"{store.new_staging()}/base"
             rows = self.result(state.txid)
             with durable("stage.base"):
-                self.disk.files[path] = 1
-                self.contents[path] = {state.txid: rows}
+                size = self.keep(path, {state.txid: rows})
             base = Base(state.base + 1, state.txid, (state.base + 1,), None, "fold", (path,))
             if state.txid:
-                store.add_base(base, [StagedFile("base", path, 1, 1, state.txid, state.txid)])
+                store.add_base(base, [StagedFile("base", path, size, len(rows), state.txid, state.txid)])
 
         return self.spawn("fold", fold)
 
     def cleaner(self) -> Actor:
-        ledger, store = self.ledger, MemoryStore(self.disk)
+        ledger, store = self.ledger, self.store()
 
         def work() -> None:
             compare(ledger, store, self.generation)
@@ -380,7 +395,7 @@ class World:
 
     def rebuild(self) -> None:
         """What docs/protocol.md says to do with a ledger that is older than the sink."""
-        store = MemoryStore(self.disk)
+        store = self.store()
         state = store.state()
         rebuild(self.ledger.database, self.generation, store.manifests(1, state.txid), state.epoch, lambda _: True)
 

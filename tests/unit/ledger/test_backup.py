@@ -13,6 +13,7 @@ from tests.unit.ledger.bench import Bench, Clock, content, files
 from twinstream.errors import LedgerError, Refused
 from twinstream.ledger import Ledger, Planned
 from twinstream.ledger.backup import backup, restore
+from twinstream.ledger.runs import Wanted
 from twinstream.ledger.schema import batches, claims, generations, pins
 from twinstream.transaction import Outcome
 
@@ -31,6 +32,8 @@ def fill(ledger: Ledger) -> Bench:
     )
     bench.ledger.generations.note_rate(bench.id, 1.0 / 3.0)
     bench.ledger.pins.remove_later(bench.id, ["old.parquet"], 60)
+    wanted = Wanted(bench.id, "recompute", 2, "hash", {"keys": {"page": "é"}}, "batch/1")
+    bench.ledger.runs.finish(bench.ledger.runs.start(wanted, "holder", 60), {"rows": 2**60})
     bench.ledger.generations.build("page_views", "new", "{}")
     bench.ledger.generations.open("orders", "hash", "{}")
     with ledger.database.write("pin") as connection:
@@ -173,7 +176,7 @@ def test_a_damaged_backup_restores_nothing(tmp_path: Path, damage: str) -> None:
 
 def test_a_backup_with_rows_that_refer_to_nothing_is_damaged(ledger: Ledger, tmp_path: Path) -> None:
     lines = [
-        {"twinstream": "ledger", "version": "0001"},
+        {"twinstream": "ledger", "version": "0002"},
         ["folders", {"generation": 5, "folder": "source", "modified": 1}],
         {"rows": 1},
     ]
@@ -189,7 +192,7 @@ def test_a_backup_with_rows_that_refer_to_nothing_is_damaged(ledger: Ledger, tmp
         ("[1, 2]\n", "not a ledger backup"),
         ("hello\n", "damaged"),
         ("", "damaged"),
-        ('{"twinstream": "ledger", "version": "9999"}\n{"rows": 0}\n', "version 9999, this Twinstream needs 0001"),
+        ('{"twinstream": "ledger", "version": "9999"}\n{"rows": 0}\n', "version 9999, this Twinstream needs 0002"),
     ],
 )
 def test_a_file_that_is_no_backup_of_this_version_is_refused(

@@ -35,7 +35,7 @@ def set_version(url: str, version: str) -> None:
 def test_a_ledger_of_a_newer_version_is_left_alone(ledger_url: str) -> None:
     Ledger.open(ledger_url).close()
     set_version(ledger_url, "0999")
-    with pytest.raises(LedgerNewer, match="version 0999; this Twinstream knows versions up to 0001") as error:
+    with pytest.raises(LedgerNewer, match="version 0999; this Twinstream knows versions up to 0002") as error:
         Ledger.open(ledger_url)
     assert "Upgrade Twinstream" in error.value.next_step
     opened = open_unchecked(ledger_url)
@@ -47,8 +47,8 @@ def test_a_ledger_of_a_newer_version_is_left_alone(ledger_url: str) -> None:
 
 def test_a_ledger_of_an_older_version_asks_for_the_upgrade(ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Ledger.open(ledger_url).close()
-    monkeypatch.setattr(database, "REVISIONS", ("0001", "0002"))
-    with pytest.raises(LedgerError, match="version 0001; this Twinstream needs 0002") as error:
+    monkeypatch.setattr(database, "REVISIONS", ("0001", "0002", "0003"))
+    with pytest.raises(LedgerError, match="version 0002; this Twinstream needs 0003") as error:
         Ledger.open(ledger_url)
     assert not isinstance(error.value, LedgerNewer)
     assert "twinstream ledger upgrade" in error.value.next_step

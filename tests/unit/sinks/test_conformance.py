@@ -98,7 +98,7 @@ def test_staging_that_a_commit_names_is_never_removed(bench: Bench) -> None:
         bench.handle().remove_staging(str(Path(first.files[0].path).parent))
     assert store.commit(group(bench, store, 2))
     assert not store.commit(first)
-    store._require(first.files)
+    store.require(first.files)
 
 
 def test_the_same_group_again_is_a_no_op(bench: Bench) -> None:

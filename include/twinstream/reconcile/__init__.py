@@ -1,0 +1,1 @@
+"""Reconciliation: is what was streamed what should have been, row by row."""
