@@ -31,6 +31,8 @@ SESSION_SETTINGS = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
+    # Paths are named one by one: to list them needs no Spark job of its own.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",

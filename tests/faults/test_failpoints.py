@@ -11,6 +11,8 @@ from tests.faults.stage import DRAIN, FOLD, Prepared
 
 CLEAN = ["clean", "page_views", "--retain", "0", "--grace", "0"]
 REPLAY = ["replay", "page_views"]
+RECOMPUTE = ["recompute", "page_views"]
+RECONCILE = ["reconcile", "page_views"]
 REINJECT = ["reinject", "page_views", "{home}/mended.json"]
 
 # Which home a step is met in, and by which command.
@@ -40,6 +42,15 @@ SCENES: dict[str, tuple[str, list[str]]] = {
     "publish.commit": ("drained", FOLD),
     "ledger.promote": ("drained", REPLAY),
     "reinject.copy": ("mended", REINJECT),
+    "ledger.run": ("drained", RECOMPUTE),
+    "batch.rows": ("drained", RECOMPUTE),
+    "ledger.run-note": ("drained", RECOMPUTE),
+    "batch.write": ("drained", RECOMPUTE),
+    "batch.table": ("drained", RECOMPUTE),
+    "batch.tidy": ("drained", RECOMPUTE),
+    "ledger.run-done": ("drained", RECOMPUTE),
+    "certificate.write": ("drained", RECONCILE),
+    "quality.folder": ("drained", RECONCILE),
     "ledger.remove-later": ("folded", CLEAN),
     "sink.replace": ("folded", CLEAN),
     "clean.delete": ("folded", CLEAN),
@@ -55,6 +66,8 @@ ELSEWHERE = {
     "ledger.backup": "tests/faults/test_ledger_steps.py::test_a_backup_is_whole_or_not_there",
     "ledger.restore": "tests/faults/test_ledger_steps.py::test_a_ledger_is_restored_as_a_whole_or_not_at_all",
     "ledger.rebuild": "tests/faults/test_ledger_steps.py::test_a_rebuild_is_done_as_a_whole_or_not_at_all",
+    "ledger.run-failed": "tests/faults/test_ledger_steps.py::test_a_run_that_is_killed_is_taken_over",
+    "ledger.run-renew": "tests/faults/test_ledger_steps.py::test_a_run_that_is_killed_is_taken_over",
     "ledger.pin": "tests/faults/test_ledger_steps.py::test_a_pin_whose_reader_is_killed_runs_out",
     "ledger.unpin": "tests/faults/test_ledger_steps.py::test_a_pin_whose_reader_is_killed_runs_out",
 }

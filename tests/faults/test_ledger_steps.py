@@ -11,6 +11,7 @@ from tests.faults.stage import DRAIN, Prepared, Stage
 from tests.unit.ledger.bench import Bench, Clock, content
 from twinstream import failpoints
 from twinstream.ledger import Ledger
+from twinstream.ledger.runs import Wanted
 from twinstream.transaction import State
 
 BACKUP = ["ledger", "backup", "{home}/backup.jsonl"]
@@ -106,3 +107,27 @@ def test_a_pin_whose_reader_is_killed_runs_out(bench: Bench, point: str, monkeyp
     assert bench.ledger.pins.lowest(bench.id) == (3 if stays else None)
     bench.clock.passes(61)
     assert bench.ledger.pins.lowest(bench.id) is None
+
+
+@pytest.mark.parametrize("step", ["ledger.run-failed", "ledger.run-renew"])
+@SIDES
+def test_a_run_that_is_killed_is_taken_over(
+    bench: Bench, step: str, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = bench.ledger.runs
+    wanted = Wanted(bench.id, "recompute", 3, "hash", {}, "batch/a")
+    run = runs.start(wanted, "one", 60)
+    runs.note(run, {"chunks": ["1-2"]})
+
+    def hit(name: str) -> None:
+        if name == f"{step}:{side}":
+            raise Killed(name)
+
+    call = (lambda: runs.fail(run, "no room")) if step == "ledger.run-failed" else (lambda: runs.renew(run, 60))
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "hit", hit)
+        with pytest.raises(Killed):
+            call()
+    bench.clock.passes(121)
+    again = runs.start(wanted, "two", 60)
+    assert (again.id, again.folder, again.result) == (run.id, "batch/a", {"chunks": ["1-2"]})

@@ -125,6 +125,14 @@ def test_rule_2_the_definition_is_logged_with_the_ranges(make: Make, monkeypatch
 
 def a_record_goes_astray(home: Home, how: str) -> None:
     """A planted bug in processing loses a record, or takes one twice and loses another."""
+    home.change(
+        "page_views",
+        'prepare="select event_id, page, amount, at from events where page is not null"',
+        "prepare=as_they_are",
+    )
+    home.change(
+        "page_views", "pipeline = Pipeline(", "def as_they_are(rows):\n    return rows\n\n\npipeline = Pipeline("
+    )
     apply = Prepared.apply
 
     def astray(self: Prepared, rows: Any) -> Any:

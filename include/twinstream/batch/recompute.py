@@ -111,7 +111,8 @@ class Recompute:
             self.progress.note("computing what it would be with the late records")
             write_table(operator.full_with_state(rows), folder / "with_late")
             result["with_late"] = True
-        shutil.rmtree(folder / "rows", ignore_errors=True)
+        with durable("batch.tidy"):
+            shutil.rmtree(folder / "rows", ignore_errors=True)
         return result
 
     def _staged(self, run: Run, folder: Path, batches: Sequence[Batch], limits: dict[int, int | None]) -> DataFrame:

@@ -40,6 +40,8 @@ class Prepared:
     output: dict[str, str | None] | None
     canonical: str
     run: Callable[[Rows], Rows] = field(repr=False, compare=False)
+    one_to_one: bool = False
+    """Every record stays one row, by the way it is built: SQL that was taken apart here and explodes nothing."""
 
     def apply(self, df: DataFrame) -> DataFrame:
         """The prepared rows: the hidden columns, then the user's.
@@ -75,13 +77,14 @@ def compile_prepare(
     count as part of it; by default the folder of the function's own file.
     """
     if prepare is None:
-        return Prepared(dict(columns), "columns", _keep(tuple(columns)))
+        return Prepared(dict(columns), "columns", _keep(tuple(columns)), one_to_one=True)
     if isinstance(prepare, str):
         from twinstream.prepare.canonical import canonical_sql
         from twinstream.prepare.sql import compile_sql
 
         select = compile_sql(prepare, columns)
-        return Prepared(select.output, "sql " + canonical_sql(prepare), select)
+        canonical = "sql " + canonical_sql(prepare)
+        return Prepared(select.output, canonical, select, one_to_one=select.explode is None)
     from twinstream.prepare.functions import compile_function
 
     return Prepared(None, "function " + compile_function(prepare, root), prepare)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinstream.errors import QualityError
+from twinstream.failpoints import durable
 from twinstream.quality.gates import one_at_a_time
 
 if TYPE_CHECKING:
@@ -87,8 +88,9 @@ def _opened(folder: Path) -> FileDataContext:
     file = folder / "great_expectations.yml"
     if not file.exists():
         fresh = folder / ".great_expectations.yml.new"
-        fresh.write_text(_CONFIGURATION)
-        os.replace(fresh, file)
+        with durable("quality.folder"):
+            fresh.write_text(_CONFIGURATION)
+            os.replace(fresh, file)
     try:
         return gx.get_context(mode="file", context_root_dir=folder)
     except Exception as error:

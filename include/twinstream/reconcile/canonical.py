@@ -58,7 +58,7 @@ def nulls(values: Sequence[Column]) -> list[Column]:
     for start in range(0, max(len(values), 1), _BITS):
         bits = F.lit(0)
         for place, value in enumerate(values[start : start + _BITS]):
-            bits = bits.bitwiseOR(F.when(value.isNull(), F.lit(1 << place)).otherwise(F.lit(0)))
+            bits = bits.bitwiseOR(F.shiftleft(value.isNull().cast("int"), place))
         maps.append(bits)
     return maps
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twinstream.errors import Refused, ReportError
+from twinstream.failpoints import durable
 from twinstream.ledger import Run
 from twinstream.reconcile.result import Difference, Reconciliation
 from twinstream.sinks.sync import sync_file, sync_folder
@@ -85,10 +86,11 @@ def save(home: Path, content: Mapping[str, Any]) -> Path:
     path = certificate_path(home, str(content["pipeline"]), int(content["frontier"]))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    sync_file(temporary)
-    temporary.replace(path)
-    sync_folder(path.parent)
+    with durable("certificate.write"):
+        temporary.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        sync_file(temporary)
+        temporary.replace(path)
+        sync_folder(path.parent)
     return path
 
 

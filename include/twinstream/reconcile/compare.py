@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from twinstream.reconcile.differences import classify, differing_keys, leftovers, rows_of_buckets, rows_of_keys
+from twinstream.reconcile.differences import classify, leftovers, rows_of_both
 from twinstream.reconcile.digests import BucketDigests, digest
+from twinstream.reconcile.few import classify_few
 from twinstream.reconcile.hashes import BUCKETS, KEY_HASH, bucket
 from twinstream.reconcile.options import Options
 from twinstream.reconcile.partitions import few_partitions
 from twinstream.reconcile.result import Comparison, Difference, Side
-from twinstream.reconcile.samples import draw_samples
+from twinstream.reconcile.samples import draw_samples, first_of_each, to_sample
 from twinstream.reconcile.shape import Shape, common_shape
+from twinstream.reconcile.shown import Differing, show
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 CELLS = 256
 KINDS = (Difference.MISSING, Difference.PHANTOM, Difference.DUPLICATED, Difference.MISMATCHED)
-FEW_ROWS = 1_000_000
 MOST = BUCKETS // 2
-"""From so many differing buckets on rows are sought by their keys, for the buckets say little any more."""
+"""Where more buckets differ, all rows are compared at once, for the buckets say little any more."""
+FEW_ROWS = 1_000_000
+"""So many rows are shuffled into few partitions."""
+FEW_LEFT = 2_000
+"""So many differing rows are classified without further jobs."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +50,15 @@ class Found:
     comparison: Comparison
     shape: Shape
     digests: tuple[BucketDigests, BucketDigests]
-    rows: DataFrame | None = None
-    """`kind`, `_key_hash`, `n`, `ns`, `nb`, `stream` and `batch` (comparable rows); None if none differ."""
+    left: DataFrame | None
+    tolerances: Mapping[str, Decimal]
     sample_keys: tuple[int, ...] = ()
     """The hash of each sample's key."""
+
+    @cached_property
+    def rows(self) -> DataFrame | None:
+        """`kind`, `_key_hash`, `n`, `ns`, `nb`, `stream` and `batch` (comparable rows); None if no bucket differs."""
+        return None if self.left is None else classify(self.left, self.shape, self.tolerances)
 
 
 def compare(
@@ -61,28 +74,25 @@ def find(
     stream: DataFrame, batch: DataFrame, key: Sequence[str], options: Options | None = None, known: Known | None = None
 ) -> Iterator[Found]:
     """`compare`, with the differences as rows for as long as the context is open."""
-    from pyspark.sql import functions as F
-
     started = time.monotonic()
     options, known = options or Options(), known or Known()
     shape = common_shape(stream.schema, batch.schema, key, options.exclude)
     options.check(shape)
-    one, ours = _side(stream, shape, options.names[0], known.stream)
-    other, theirs = _side(batch, shape, options.names[1], known.batch)
+    tolerances = options.tolerances(shape)
+    with ThreadPoolExecutor(1) as beside:
+        other = beside.submit(_side, batch, shape, options.names[1], known.batch)
+        one, ours = _side(stream, shape, options.names[0], known.stream)
+    side, theirs = other.result()
     buckets = ours.differing(theirs)
     with ExitStack() as stack:
-        counts, heat, drawn, rows = dict.fromkeys(KINDS, 0), [0] * CELLS, [], None
+        counts, heat, drawn, left = dict.fromkeys(KINDS, 0), [0] * CELLS, [], None
         if buckets:
-            left = _leftovers(stream, batch, shape, buckets, ours.rows + theirs.rows, stack)
-            rows = classify(left, shape, options.tolerances(shape))
-            for row in rows.groupBy("kind", _cell()).agg(F.sum("n")).collect():
-                counts[Difference(row[0])] += row[2]
-                heat[row[1]] += row[2]
-            drawn = draw_samples(rows, shape, options)
-        samples = tuple(sample for _, sample in drawn)
+            left = _leftovers(stream, batch, shape, buckets, ours.rows + theirs.rows, tolerances, stack)
+            drawn = _count(left, shape, options, counts, heat)
+        samples = tuple(to_sample(differing, shape, options) for differing in drawn)
         seconds = time.monotonic() - started
-        made = Comparison(one, other, counts, samples, tuple(heat), BUCKETS, len(buckets), seconds)
-        yield Found(made, shape, (ours, theirs), rows, tuple(key_hash for key_hash, _ in drawn))
+        made = Comparison(one, side, counts, samples, tuple(heat), BUCKETS, len(buckets), seconds)
+        yield Found(made, shape, (ours, theirs), left, tolerances, tuple(differing.key_hash for differing in drawn))
 
 
 def _side(frame: DataFrame, shape: Shape, name: str, known: BucketDigests | None) -> tuple[Side, BucketDigests]:
@@ -92,22 +102,42 @@ def _side(frame: DataFrame, shape: Shape, name: str, known: BucketDigests | None
 
 
 def _leftovers(
-    stream: DataFrame, batch: DataFrame, shape: Shape, buckets: Sequence[int], rows: int, stack: ExitStack
+    stream: DataFrame,
+    batch: DataFrame,
+    shape: Shape,
+    buckets: Sequence[int],
+    rows: int,
+    tolerances: Mapping[str, Decimal],
+    stack: ExitStack,
 ) -> DataFrame:
     """The rows that differ, kept at hand until the stack is closed: they are read several times."""
-    if len(buckets) <= MOST:
-        candidates = rows_of_buckets(stream, batch, shape, buckets)
-        rows = rows * len(buckets) // BUCKETS
-    else:
-        keys = differing_keys(stream, batch, shape).persist()
-        stack.callback(keys.unpersist)
-        rows = keys.count()
-        candidates = rows_of_keys(stream, batch, shape, keys, rows)
-    if rows <= FEW_ROWS:
+    chosen = buckets if len(buckets) <= MOST else None
+    if rows * (len(chosen) if chosen else BUCKETS) // BUCKETS <= FEW_ROWS:
         stack.enter_context(few_partitions(stream.sparkSession))
-    left = leftovers(candidates, shape).persist()
+    left = leftovers(rows_of_both(stream, batch, shape, chosen), shape, tolerances).persist()
     stack.callback(left.unpersist)
     return left
+
+
+def _count(
+    left: DataFrame, shape: Shape, options: Options, counts: dict[Difference, int], heat: list[int]
+) -> list[Differing]:
+    """Counts what differs, and draws the samples."""
+    from pyspark.sql import functions as F
+
+    tolerances = options.tolerances(shape)
+    rows = left.select(KEY_HASH, "s", "b", "ns", "nb", *show(shape)).limit(FEW_LEFT + 1).collect()
+    if len(rows) <= FEW_LEFT:
+        few = classify_few(rows, shape, tolerances)
+        for differing in few:
+            counts[differing.kind] += differing.rows
+            heat[(differing.key_hash & (BUCKETS - 1)) * CELLS // BUCKETS] += differing.rows
+        return first_of_each(few, options)
+    classified = classify(left, shape, tolerances)
+    for kind, cell, number in classified.groupBy("kind", _cell()).agg(F.sum("n")).collect():
+        counts[Difference(kind)] += number
+        heat[cell] += number
+    return draw_samples(classified, shape, options)
 
 
 def _cell() -> Column:

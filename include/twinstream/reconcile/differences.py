@@ -15,24 +15,13 @@ from twinstream.reconcile.shape import Shape
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, WindowSpec
 
-MOST_TO_BROADCAST = 250_000
-"""Key hashes that are sent to every task instead of shuffling the rows towards them."""
 
-
-def rows_of_buckets(stream: DataFrame, batch: DataFrame, shape: Shape, buckets: Sequence[int]) -> DataFrame:
-    """The rows of both sides in the given buckets."""
+def rows_of_both(stream: DataFrame, batch: DataFrame, shape: Shape, buckets: Sequence[int] | None = None) -> DataFrame:
+    """The rows of both sides, all of them or those in the given buckets."""
     from pyspark.sql import functions as F
 
     both = _both(comparable_rows(stream, shape), comparable_rows(batch, shape))
-    return both.where(bucket(F.col(KEY_HASH)).isin(list(buckets)))
-
-
-def rows_of_keys(stream: DataFrame, batch: DataFrame, shape: Shape, keys: DataFrame, count: int) -> DataFrame:
-    """The rows of both sides with one of the given key hashes."""
-    from pyspark.sql import functions as F
-
-    both = _both(comparable_rows(stream, shape), comparable_rows(batch, shape))
-    return both.join(F.broadcast(keys) if count <= MOST_TO_BROADCAST else keys, KEY_HASH, "left_semi")
+    return both if buckets is None else both.where(bucket(F.col(KEY_HASH)).isin(list(buckets)))
 
 
 def differing_keys(stream: DataFrame, batch: DataFrame, shape: Shape) -> DataFrame:
@@ -47,19 +36,23 @@ def differing_keys(stream: DataFrame, batch: DataFrame, shape: Shape) -> DataFra
     return grouped.where(differs).select(KEY_HASH)
 
 
-def leftovers(rows: DataFrame, shape: Shape) -> DataFrame:
+def leftovers(rows: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) -> DataFrame:
     """The rows that one side has more often than the other, with how often, and how many rows their key has.
 
-    `s` and `b` count the row on either side, `ns` and `nb` the key's rows, `es` and `eb` those that are too many.
+    `s` and `b` count the row on either side, `ns` and `nb` the key's rows, `es` and `eb` those that are too many. Rows
+    of one key are in one partition and in the order of pairing: first those that the other side has not at all.
     """
     from pyspark.sql import functions as F
 
     places = cells(shape)
-    counted = rows.groupBy(KEY_HASH, *places.values()).agg(F.sum("s").alias("s"), F.sum("b").alias("b"))
-    of_key = _of_key(shape)
+    keys = _key_places(shape)
+    counted = rows.repartition(KEY_HASH).groupBy(KEY_HASH, *places.values())
+    counts = counted.agg(F.sum("s").alias("s"), F.sum("b").alias("b"))
     more = {"es": F.greatest(F.col("s") - F.col("b"), F.lit(0)), "eb": F.greatest(F.col("b") - F.col("s"), F.lit(0))}
-    windows = {"ns": F.sum("s"), "nb": F.sum("b")} | {name: F.sum(value) for name, value in more.items()}
-    return counted.withColumns({name: total.over(of_key) for name, total in windows.items()}).where("s != b")
+    totals = {"ns": F.sum("s"), "nb": F.sum("b")} | {name: F.sum(value) for name, value in more.items()}
+    of_key = {name: total.over(_of_key(shape)) for name, total in totals.items()}
+    left = counts.withColumns(of_key).where("s != b")
+    return left.sortWithinPartitions(KEY_HASH, *keys, F.least("s", "b"), *_order(shape, tolerances))
 
 
 def classify(left: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) -> DataFrame:
@@ -73,12 +66,12 @@ def classify(left: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) -
     from pyspark.sql import functions as F
 
     places = cells(shape)
-    exact = [place for name, place in places.items() if name not in tolerances]
-    order = [F.col(place) for place in (*exact, *(places[name] for name in tolerances))]
     ours = F.col("s") > F.col("b")
     count = F.abs(F.col("s") - F.col("b"))
     others = F.when(ours, F.col("eb")).otherwise(F.col("es"))
-    in_side = Window.partitionBy(KEY_HASH, *_key_places(shape), "ours").orderBy(F.least("s", "b"), *order)
+    in_side = Window.partitionBy(KEY_HASH, *_key_places(shape), "ours").orderBy(
+        F.least("s", "b"), *_order(shape, tolerances)
+    )
     placed = (
         left.withColumns({"ours": ours, "count": count, "others": others})
         .withColumn("end", F.sum("count").over(in_side.rowsBetween(Window.unboundedPreceding, 0)))
@@ -87,18 +80,6 @@ def classify(left: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) -
         .withColumn("row", F.struct(*places.values()))
     )
     return _mismatched(placed, shape, tolerances).unionByName(_unpaired(placed))
-
-
-def within(stream: Column, batch: Column, type_: str, limit: Decimal | None) -> Column:
-    """Whether two values count as equal."""
-    from pyspark.sql import functions as F
-
-    same = stream.eqNullSafe(batch)
-    if limit is None:
-        return same
-    apart = F.abs(F.try_subtract(stream, batch))
-    close = apart <= (F.lit(float(limit)) if type_ == "double" else F.lit(limit))
-    return same | F.coalesce(close, F.lit(False))
 
 
 def _mismatched(placed: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) -> DataFrame:
@@ -130,11 +111,23 @@ def _unpaired(placed: DataFrame) -> DataFrame:
     return placed.select(kind, KEY_HASH, rest, "ns", "nb", *rows).where("n > 0")
 
 
+def _within(stream: Column, batch: Column, type_: str, limit: Decimal | None) -> Column:
+    """Whether two values count as equal."""
+    from pyspark.sql import functions as F
+
+    same = stream.eqNullSafe(batch)
+    if limit is None:
+        return same
+    apart = F.abs(F.try_subtract(stream, batch))
+    close = apart <= (F.lit(float(limit)) if type_ == "double" else F.lit(limit))
+    return same | F.coalesce(close, F.lit(False))
+
+
 def _cells_within(shape: Shape, tolerances: Mapping[str, Decimal]) -> list[Column]:
     from pyspark.sql import functions as F
 
     return [
-        within(F.col(f"stream.{place}"), F.col(f"batch.{place}"), shape.columns[n].simpleString(), tolerances.get(n))
+        _within(F.col(f"stream.{place}"), F.col(f"batch.{place}"), shape.columns[n].simpleString(), tolerances.get(n))
         for n, place in cells(shape).items()
     ]
 
@@ -155,6 +148,13 @@ def _both(stream: DataFrame, batch: DataFrame) -> DataFrame:
 def _key_places(shape: Shape) -> list[str]:
     places = cells(shape)
     return [places[name] for name in shape.key]
+
+
+def _order(shape: Shape, tolerances: Mapping[str, Decimal]) -> list[str]:
+    """Columns with a tolerance last, so that those that are close to each other stand at the same place."""
+    places = cells(shape)
+    exact = [place for name, place in places.items() if name not in tolerances]
+    return [*exact, *(places[name] for name in tolerances)]
 
 
 def _of_key(shape: Shape) -> WindowSpec:

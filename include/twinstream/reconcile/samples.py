@@ -1,95 +1,92 @@
-"""Differing rows as people read them: text, the differing cells marked, sensitive columns masked."""
+"""Differing rows as people read them: the differing cells marked, sensitive columns masked."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING
 
-from twinstream.reconcile.canonical import text
-from twinstream.reconcile.differences import within
-from twinstream.reconcile.hashes import KEY_HASH, cells
+from twinstream.reconcile.hashes import KEY_HASH
 from twinstream.reconcile.options import Options
 from twinstream.reconcile.result import Cell, Difference, Sample
 from twinstream.reconcile.shape import Shape
+from twinstream.reconcile.shown import Differing, Shown, cells_of, close, minus, show
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType
 
 MASK = "•••"
-LONGEST = 1000
-"""Characters of a value that are shown."""
 
 
-def draw_samples(classified: DataFrame, shape: Shape, options: Options) -> list[tuple[int, Sample]]:
+def draw_samples(classified: DataFrame, shape: Shape, options: Options) -> list[Differing]:
     """The first rows of each kind by the hash of their key, so that the choice is random and always the same."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
     if options.samples == 0:
         return []
-    tolerances = options.tolerances(shape)
     order = Window.partitionBy("kind").orderBy(KEY_HASH, "stream", "batch")
     chosen = classified.withColumn("place", F.row_number().over(order)).where(F.col("place") <= options.samples)
-    columns: list[Column] = []
-    for name, place in cells(shape).items():
-        type_ = shape.columns[name]
-        values = [F.col(f"{side}.{place}") for side in ("stream", "batch")]
-        differs = ~within(values[0], values[1], type_.simpleString(), tolerances.get(name))
-        shown = [_shown(text(value, type_), name in options.mask) for value in values]
-        columns.append(
-            F.struct(differs.alias("differs"), shown[0].alias("stream"), shown[1].alias("batch")).alias(place)
-        )
-    found = chosen.select("kind", KEY_HASH, "place", "ns", "nb", *columns).collect()
-    rank = list(Difference)
-    found.sort(key=lambda row: (rank.index(Difference(row["kind"])), row["place"]))
-    return [(row[KEY_HASH], _sample(row, shape, options)) for row in found]
+    sides = [
+        F.when(F.col(side).isNotNull(), F.struct(*show(shape, side))).alias(f"{side}_row")
+        for side in ("stream", "batch")
+    ]
+    found = chosen.select("kind", KEY_HASH, "n", "ns", "nb", *sides).collect()
+    drawn = []
+    for kind, key_hash, rows, stream_rows, batch_rows, *row in found:
+        stream, batch = (None if side is None else cells_of(side, shape) for side in row)
+        drawn.append(Differing(Difference(kind), key_hash, rows, stream_rows, batch_rows, stream, batch))
+    return first_of_each(drawn, options)
 
 
-def _shown(value: Column, masked: bool) -> Column:
-    from pyspark.sql import functions as F
+def first_of_each(found: list[Differing], options: Options) -> list[Differing]:
+    """At most so many of each kind as the options say, the kinds in their order, then by the hash of the key."""
+    kinds = list(Difference)
+    found = sorted(found, key=lambda one: (kinds.index(one.kind), one.key_hash))
+    return [one for kind in kinds for one in [one for one in found if one.kind is kind][: options.samples]]
 
-    if masked:
-        return F.lit(MASK)
-    return F.when(F.length(value) > LONGEST, F.concat(F.substring(value, 1, LONGEST), F.lit("…"))).otherwise(value)
 
-
-def _sample(row: Row, shape: Shape, options: Options) -> Sample:
-    kind = Difference(row["kind"])
-    places = cells(shape)
-    side = "batch" if kind is Difference.MISSING else "stream"
-    shown = []
-    for name in shape.measures:
-        cell = row[places[name]]
-        if kind is Difference.MISMATCHED:
-            if cell["differs"]:
-                apart = None if name in options.mask else _apart(cell, shape.columns[name].simpleString())
-                shown.append(Cell(name, cell["stream"], cell["batch"], apart))
-        else:
-            shown.append(Cell(name, **{"stream": None, "batch": None, side: cell[side]}))
+def to_sample(found: Differing, shape: Shape, options: Options) -> Sample:
+    """One difference as it is shown."""
+    row = found.batch if found.stream is None else found.stream
+    assert row is not None
     return Sample(
-        kind=kind,
-        key={name: row[places[name]][side] for name in shape.key},
-        cells=tuple(shown),
-        stream_rows=row["ns"],
-        batch_rows=row["nb"],
+        kind=found.kind,
+        key={name: MASK if name in options.mask else row[name].text for name in shape.key},
+        cells=tuple(_cells(found, shape, options)),
+        stream_rows=found.stream_rows,
+        batch_rows=found.batch_rows,
     )
 
 
-def _apart(cell: Row, type_: str) -> str | None:
+def _cells(found: Differing, shape: Shape, options: Options) -> list[Cell]:
+    tolerances = options.tolerances(shape)
+    shown = []
+    for name in shape.measures:
+        type_ = shape.columns[name]
+        one, other = (None if side is None else side[name] for side in (found.stream, found.batch))
+        masked = name in options.mask
+        stream, batch = (None if value is None else MASK if masked else value.text for value in (one, other))
+        if one is None or other is None:
+            shown.append(Cell(name, stream, batch))
+        elif not close(one, other, type_, tolerances.get(name)):
+            shown.append(Cell(name, stream, batch, None if masked else _apart(one, other, type_)))
+    return shown
+
+
+def _apart(one: Shown, other: Shown, type_: DataType) -> str | None:
     """The stream's value minus the batch's, where that means something."""
-    stream, batch = cell["stream"], cell["batch"]
-    if stream is None or batch is None:
+    if one.text is None or other.text is None:
         return None
-    if type_ == "bigint" or type_.startswith("decimal"):
-        with localcontext() as context:
-            context.prec = 80
-            return f"{Decimal(stream) - Decimal(batch):+f}"
-    if type_ == "double":
-        return f"{float(stream) - float(batch):+}"
-    if type_ in ("timestamp", "timestamp_ntz"):
+    name = type_.simpleString()
+    if name == "bigint" or name.startswith("decimal"):
+        return f"{minus(one.text, other.text):+f}"
+    if name == "double":
+        return f"{float(one.text) - float(other.text):+}"
+    if name in ("timestamp", "timestamp_ntz"):
         try:
-            return f"{(datetime.fromisoformat(stream) - datetime.fromisoformat(batch)).total_seconds():+f} s"
+            apart = datetime.fromisoformat(one.text) - datetime.fromisoformat(other.text)
         except ValueError:
             return None
+        return f"{apart.total_seconds():+f} s"
     return None

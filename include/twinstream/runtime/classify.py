@@ -39,22 +39,14 @@ def classified(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def record_hash(columns: Mapping[str, str]) -> Column:
-    """64 bits over all of a record's values; nulls are mixed in by position, because xxhash64 skips them."""
+    """64 bits over all of a record's values, each followed by its position, because xxhash64 skips nulls."""
     from pyspark.sql import functions as F
 
-    names = list(columns)
-    bitmaps = []
-    for start in range(0, len(names), 60):
-        bits = F.lit(0).cast("bigint")
-        for position, name in enumerate(names[start : start + 60]):
-            bits = bits + F.when(F.col(f"`{name}`").isNull(), F.lit(1 << position).cast("bigint")).otherwise(
-                F.lit(0).cast("bigint")
-            )
-        bitmaps.append(bits)
-    values = [
-        F.to_json(F.struct(f"`{name}`")) if "map<" in kind else F.col(f"`{name}`") for name, kind in columns.items()
-    ]
-    return F.xxhash64(*bitmaps, *values, F.col("_raw"))
+    parts: list[Column] = []
+    for position, (name, kind) in enumerate(columns.items()):
+        value = F.col(f"`{name}`")
+        parts += [F.to_json(F.struct(f"`{name}`")) if "map<" in kind else value, F.lit(position)]
+    return F.xxhash64(*parts, F.col("_raw"))
 
 
 def as_text(columns: Mapping[str, str]) -> Column:

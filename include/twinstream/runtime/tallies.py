@@ -19,12 +19,11 @@ def of_records(counts: Column | None = None) -> list[Column]:
 
     low = F.col("_hash").bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
     high = F.shiftright("_hash", 32)
-    one = F.lit(1).cast("bigint")
-    values = [one, low, high, F.col("_hash")]
+    values = [F.lit(1), low, high, F.col("_hash")]
     if counts is not None:
         values = [F.when(counts, value) for value in values]
-    sums = [F.sum(value) for value in values[:3]]
-    return [column.alias(name) for column, name in zip([*sums, F.bit_xor(values[3])], TALLY, strict=True)]
+    tallied = [F.count(values[0]), F.sum(values[1]), F.sum(values[2]), F.bit_xor(values[3])]
+    return [column.alias(name) for column, name in zip(tallied, TALLY, strict=True)]
 
 
 def of_tallies(prefix: str = "", where: Column | None = None) -> list[Column]:

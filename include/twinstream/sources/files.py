@@ -17,6 +17,7 @@ from twinstream.sources import drift, listing
 from twinstream.sources.base import History, Places, Plan, Slice
 from twinstream.sources.listing import SETTLED_NANOS, UNSEEN, walk
 from twinstream.sources.scan import NOT_PLANNED, fingerprint, sample_json, scan_json_lines, unreadable
+from twinstream.sources.wide import smallest_scale
 from twinstream.transaction import Range
 
 if TYPE_CHECKING:
@@ -108,13 +109,17 @@ class FileSource:
 
     def remaining(self, places: Places, range: Range) -> Range:
         there = [file for file, path in self._paths(places, range) if path.is_file()]
-        return replace(range, payload={**range.payload, "files": [{**file, "plain": False} for file in there]})
+        return replace(
+            range, payload={**range.payload, "files": [{**file, "plain": False, "fits": False} for file in there]}
+        )
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
-        from twinstream.sources.read_files import read_files
+        from twinstream.sources.read_files import ToRead, read_files
 
         found = [
-            (piece, path, bool(file["plain"])) for piece in slices for file, path in self._paths(places, piece.range)
+            ToRead(piece, path, bool(file["plain"]), bool(file["fits"]))
+            for piece in slices
+            for file, path in self._paths(places, piece.range)
         ]
         return read_files(spark, self, found)
 
@@ -138,13 +143,13 @@ class FileSource:
         if self.format == "parquet":
             strict = self.drift == "stop"
             records = drift.check_parquet(path, self.columns) if strict else drift.read_footer(path)[1]
-            seen, plain = fingerprint(path), True
+            seen, plain, fits = fingerprint(path), True, True
         else:
             if self.drift == "stop":
                 drift.check_json(path, self.columns, sample_json(path))
             nested = any("struct<" in kind or "map<" in kind for kind in self.columns.values())
-            scan = scan_json_lines(path, nested)
-            records, seen, plain = scan.records, scan.fingerprint, scan.plain
+            scan = scan_json_lines(path, nested, smallest_scale(self.columns))
+            records, seen, plain, fits = scan.records, scan.fingerprint, scan.plain, scan.fits
         after = _stat(path)
         if (after.st_size, *_hint(after)) != (before.st_size, *_hint(before)):
             raise SourceUnreadable(
@@ -155,7 +160,7 @@ class FileSource:
         settled = started - max(before.st_mtime_ns, before.st_ctime_ns) > SETTLED_NANOS
         return {
             "path": name, "size": before.st_size, "records": records, "fingerprint": seen, "plain": plain,
-            "hint": _hint(before) if settled else None,
+            "fits": fits, "hint": _hint(before) if settled else None,
         }  # fmt: skip
 
 

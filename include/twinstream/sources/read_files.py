@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +26,24 @@ _CORRUPT = "_raw"
 _STRICT = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE", "allowSingleQuotes": "false"}
 
 
-def read_files(spark: SparkSession, source: FileSource, files: Sequence[tuple[Slice, Path, bool]]) -> DataFrame:
-    """The records of the files (slice, path, plain) with the slice's facts, `_file`, `_raw`, `_misfit`."""
+@dataclass(frozen=True)
+class ToRead:
+    """A file, and what the scan saw in it."""
+
+    piece: Slice
+    path: Path
+    plain: bool
+    """Spark's fast reader sees one record a line."""
+    fits: bool
+    """No number has more digits after its point than its column."""
+
+
+def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead]) -> DataFrame:
+    """The records of the files with the slice's facts, `_file`, `_raw`, `_misfit`."""
     from pyspark.sql import functions as F
 
     if source.format == "parquet":
-        rows = spark.read.schema(_ddl(source.columns)).parquet(*(literal(path) for _, path, _ in files))
+        rows = spark.read.schema(_ddl(source.columns)).parquet(*(literal(file.path) for file in files))
         rows = rows.select(
             "*",
             F.col("_metadata.file_path").alias("_path"),
@@ -42,7 +55,7 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[tuple[Sl
     facts = small_table(
         spark,
         f"_path:string,_file:string,{FACTS}",
-        [{"_path": uri, "_file": str(path), **piece.facts()} for piece, path, _ in files for uri in spellings(path)],
+        [{"_path": uri, "_file": str(f.path), **f.piece.facts()} for f in files for uri in spellings(f.path)],
     )
     return rows.join(F.broadcast(facts), "_path").drop("_path")
 
@@ -63,31 +76,31 @@ def _escaped(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode())
 
 
-def _read_json(spark: SparkSession, source: FileSource, files: Sequence[tuple[Slice, Path, bool]]) -> DataFrame:
+def _read_json(spark: SparkSession, source: FileSource, files: Sequence[ToRead]) -> DataFrame:
+    """Each file by the quickest road that gives the same records; a file takes the same road every time."""
     from functools import reduce
 
-    wide = source.columns if source.rounding else widened(source.columns)
-    frames = []
-    plain = [literal(path) for _, path, is_plain in files if is_plain]
-    other = [literal(path) for _, path, is_plain in files if not is_plain]
-    if plain:
-        frames.append(_fast(spark, wide, plain))
-    if other:
-        frames.append(_careful(spark, wide, other))
-    return narrow(
-        reduce(lambda one, two: one.unionByName(two), frames), source.columns, wide, misfit(source.columns, wide)
-    )
+    columns = source.columns
+    wide = columns if source.rounding else widened(columns)
+    roads = [
+        (_fast, columns, [file for file in files if file.plain and file.fits]),
+        (_fast, wide, [file for file in files if file.plain and not file.fits]),
+        (_careful, wide, [file for file in files if not file.plain]),
+    ]
+    frames = [
+        narrow(road(spark, read, [literal(file.path) for file in some]), columns, read, misfit(columns, read))
+        for road, read, some in roads
+        if some
+    ]
+    return reduce(lambda one, two: one.unionByName(two), frames)
 
 
 def _fast(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
     reader = spark.read.schema(f"{_ddl(columns)}, {_CORRUPT} string")
-    return (
-        reader.options(**_STRICT, lineSep="\n", encoding="UTF-8")
-        .json(paths)
-        .select("*", F.col("_metadata.file_path").alias("_path"))
-    )
+    rows = reader.options(**_STRICT, lineSep="\n").json(paths)
+    return rows.select("*", F.col("_metadata.file_path").alias("_path"))
 
 
 def _careful(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> DataFrame:

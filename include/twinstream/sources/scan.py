@@ -12,6 +12,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,13 @@ _BLANK = b" \t\r"
 _BOM = b"\xef\xbb\xbf"
 _READING = (OSError, EOFError, zlib.error)
 """What reading a plain or a compressed file can raise."""
-_NEWLINE, _OPEN, _CLOSE, _RETURN = b"\n{}\r"
-_ODD_STARTS = list(b" \t\r\n[\xef")
+_NEWLINE, _OPEN, _CLOSE, _RETURN, _POINT, _MINUS, _EXPONENT = b"\n{}\r.-e"
+_ODD_STARTS = b" \t\r\n[\xef"
+_DIGITS = b"0123456789"
+_ZONES = b"Z+-"
+_ENDS = b',}] \t\r\n"'
+_LONGEST = 16 << 20
+"""A line of more bytes is left to the careful reader."""
 _SAMPLE_BYTES = 1 << 16
 _SAMPLE_LINES = 50
 
@@ -37,6 +43,8 @@ class Scan:
     fingerprint: str
     plain: bool
     """Spark's fast JSON reader sees exactly one record a line."""
+    fits: bool = False
+    """No number has more digits after its point than any decimal column has."""
 
 
 def fingerprint(path: Path) -> str:
@@ -49,19 +57,33 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def scan_json_lines(path: Path, nested: bool) -> Scan:
-    """Counts the records of a JSON-lines file: lines with anything but white space on them."""
+def scan_json_lines(path: Path, nested: bool, scale: int | None = None) -> Scan:
+    """Counts the records of a JSON-lines file: lines with anything but white space on them.
+
+    `scale` is the smallest number of digits after the point that a decimal column has, None where there is none.
+    """
     if path.name.endswith(".gz"):
         return Scan(_count_slowly(path), fingerprint(path), plain=False)
     import xxhash
 
     digest = xxhash.xxh3_128()
-    shape = _Shape(nested)
+    shape: _Shape | None = _Shape(nested, scale)
+    rest = b""
     for chunk in _chunks(path):
         digest.update(chunk)
-        shape.add(chunk)
-    if shape.plain():
-        return Scan(shape.lines, digest.hexdigest(), plain=True)
+        if shape is None:
+            continue
+        block = rest + chunk
+        cut = block.rfind(b"\n") + 1
+        rest = block[cut:]
+        if len(rest) > _LONGEST:
+            shape = None
+        elif cut:
+            shape.add(block[:cut])
+    if shape is not None and rest:
+        shape.add(rest + b"\n")
+    if shape is not None and shape.plain():
+        return Scan(shape.lines, digest.hexdigest(), plain=True, fits=shape.fits)
     return Scan(_count_slowly(path), digest.hexdigest(), plain=False)
 
 
@@ -86,38 +108,38 @@ def sample_json(path: Path) -> list[dict[str, Any]]:
 
 
 class _Shape:
-    """How the lines of a file start and end, and where its braces close, chunk by chunk."""
+    """How whole lines start and end, where braces close, and how many digits numbers have after the point."""
 
-    def __init__(self, nested: bool) -> None:
+    def __init__(self, nested: bool, scale: int | None) -> None:
         self.lines = 0
+        self.fits = scale is not None
         self._nested = nested
-        self._depth = 0
-        self._whole = 0
-        self._open_lines = 0
+        self._scale = scale or 0
         self._closes = 0
         self._closed_lines = 0
         self._starts_well = True
-        self._before = _NEWLINE
-        self._before_that = 0
+        self._balanced = True
 
-    def add(self, chunk: bytes) -> None:
+    def add(self, block: bytes) -> None:
+        """Looks at lines, each with its line feed."""
         import numpy as np
 
-        letters = np.frombuffer(bytes((self._before_that, self._before)) + chunk, np.uint8)
-        inside = letters[2:]
-        self._closes += int(np.count_nonzero(inside == _CLOSE))
-        firsts = inside[letters[1:-1] == _NEWLINE]
-        self.lines += len(firsts)
-        self._starts_well &= not np.isin(firsts, _ODD_STARTS).any()
-        ends = np.flatnonzero(inside == _NEWLINE) + 2
-        last = np.where(letters[ends - 1] == _RETURN, letters[ends - 2], letters[ends - 1])
+        # Jackson takes bytes with a zero in them for another encoding than UTF-8.
+        self._starts_well &= b"\0" not in block
+        letters = np.frombuffer(block, np.uint8)
+        ends = np.flatnonzero(letters == _NEWLINE)
+        self.lines += len(ends)
+        firsts = letters[np.concatenate(([0], ends[:-1] + 1))]
+        self._starts_well &= not _table(_ODD_STARTS)[firsts].any()
+        last = letters[ends - 1]
+        if (last == _RETURN).any():
+            last = np.where(last == _RETURN, letters[ends - 2], last)
         self._closed_lines += int(np.count_nonzero(last == _CLOSE))
-        self._before_that, self._before = int(letters[-2]), int(letters[-1])
+        self._closes += int(np.count_nonzero(letters == _CLOSE))
         if self._nested:
-            depths = self._depth + np.cumsum((inside == _OPEN).astype(np.int64) - (inside == _CLOSE))
-            self._whole += int(np.count_nonzero((inside == _CLOSE) & (depths == 0)))
-            self._open_lines += int(np.count_nonzero((inside == _NEWLINE) & (depths != 0)))
-            self._depth = int(depths[-1])
+            self._balanced &= _closes_line_by_line(letters, ends)
+        if self.fits:
+            self.fits = _few_digits(letters, self._scale)
 
     def plain(self) -> bool:
         """Whether the fast JSON reader gives one record a line and overlooks nothing behind an object.
@@ -125,12 +147,61 @@ class _Shape:
         In flat records nothing can follow an object if every closing brace ends its line; in nested ones every line
         must end with a brace, and only there may all braces be closed.
         """
-        unfinished = self._before_that if self._before == _RETURN else self._before
-        closed_lines = self._closed_lines + (unfinished == _CLOSE)
         if self._nested:
-            balanced = self._depth == 0 and self._open_lines == 0 and self._whole == self.lines
-            return self._starts_well and closed_lines == self.lines and balanced
-        return self._starts_well and closed_lines == self._closes
+            return self._starts_well and self._closed_lines == self.lines and self._balanced
+        return self._starts_well and self._closed_lines == self._closes
+
+
+def _closes_line_by_line(letters: Any, ends: Any) -> bool:
+    """All braces are closed at the end of every line, and nowhere before it."""
+    import numpy as np
+
+    closing = letters == _CLOSE
+    depths = np.cumsum((letters == _OPEN).astype(np.int64) - closing)
+    return not depths[ends].any() and int(np.count_nonzero(closing & (depths == 0))) == len(ends)
+
+
+def _few_digits(letters: Any, scale: int) -> bool:
+    """No number has more than `scale` digits after its point, or an exponent that could give it more.
+
+    What looks like a number in a text counts too, but not the seconds of a moment with its zone: a wrong alarm only
+    costs time.
+    """
+    import numpy as np
+
+    is_digit = _table(_DIGITS)
+    places = np.flatnonzero(letters[: len(letters) - scale - 1] == _POINT)
+    for step in range(1, scale + 2):
+        places = places[is_digit[letters[places + step]]]
+    places = places + scale + 1
+    while len(places):
+        places = places + 1
+        following = letters[places]
+        digits = is_digit[following]
+        if (~digits & ~_table(_ZONES)[following]).any():
+            return False
+        places = places[digits]
+    exponents = np.flatnonzero((letters[1:] == _MINUS) & ((letters[:-1] | 0x20) == _EXPONENT))
+    exponents = exponents[(exponents > 0) & (exponents < len(letters) - 2)]
+    before, after = letters[exponents - 1], letters[exponents + 2]
+    suspects = exponents[(is_digit[before] | (before == _POINT)) & is_digit[after]] + 2
+    while len(suspects):
+        suspects = suspects + 1
+        following = letters[suspects]
+        if _table(_ENDS)[following].any():
+            return False
+        suspects = suspects[is_digit[following]]
+    return True
+
+
+@cache
+def _table(letters: bytes) -> Any:
+    """Whether a letter is one of these, for all letters."""
+    import numpy as np
+
+    found = np.zeros(256, bool)
+    found[list(letters)] = True
+    return found
 
 
 def _count_slowly(path: Path) -> int:

@@ -21,6 +21,13 @@ def widened(columns: Mapping[str, str]) -> dict[str, str]:
     return {name: _TINYINT.sub("int", _DECIMAL.sub(_wider, kind)) for name, kind in columns.items()}
 
 
+def smallest_scale(columns: Mapping[str, str]) -> int | None:
+    """The smallest scale of all decimals; None where there are none, or where decimals are not all that is widened."""
+    if any(_TINYINT.search(kind) for kind in columns.values()):
+        return None
+    return min((int(found[2]) for kind in columns.values() for found in _DECIMAL.finditer(kind)), default=None)
+
+
 def misfit(columns: Mapping[str, str], wide: Mapping[str, str]) -> Column:
     """The name of the first column whose value changes when it is narrowed, or null."""
     from pyspark.sql import functions as F

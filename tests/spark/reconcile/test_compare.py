@@ -33,10 +33,18 @@ def by_key(comparison, limit):
     return found
 
 
+@pytest.fixture(params=["few", "many"])
+def either_way(request, monkeypatch):
+    """Few differing rows are classified by the driver, many by Spark: both must say the same."""
+    if request.param == "many":
+        monkeypatch.setattr(comparing, "FEW_LEFT", 0)
+
+
 @pytest.mark.parametrize("direct", [False, True], ids=["by buckets", "direct"])
 def test_finds_exactly_the_planted_differences_of_every_type(spark, seed, monkeypatch, direct):
     if direct:
         monkeypatch.setattr(comparing, "MOST", 0)
+        monkeypatch.setattr(comparing, "FEW_LEFT", 0)
     rng = random.Random(seed)
     batch = draw_rows(EVERY_KIND, rng, 80)
     stream = damage(batch, rng, 25)
@@ -52,7 +60,7 @@ def test_finds_exactly_the_planted_differences_of_every_type(spark, seed, monkey
     assert not found.equal
 
 
-def test_many_rows_of_few_keys_are_multisets(spark, seed):
+def test_many_rows_of_few_keys_are_multisets(spark, seed, either_way):
     rng = random.Random(seed)
     kinds = {"int": EVERY_KIND["int"], "flag": EVERY_KIND["bool"]}
     batch = draw_rows(kinds, rng, 120)
@@ -90,7 +98,7 @@ def test_without_a_key_and_with_nothing(spark):
     assert counted(compare(one, nothing, ["n"])) == {"phantom": 1}
 
 
-def test_samples_show_the_cells_and_how_far_they_are_apart(spark):
+def test_samples_show_the_cells_and_how_far_they_are_apart(spark, either_way):
     shape = "k string, n int, d decimal(38,10), x double, at timestamp, s string"
     high, low = Decimal("9" * 28 + ".9999999999"), Decimal("-" + "9" * 28 + ".9999999999")
     rows = [["a", 2**31 - 1, high, 1.5, "2026-01-01 00:01:00", "v"], ["b", 1, None, 0.0, None, "w"]]
@@ -109,7 +117,7 @@ def test_samples_show_the_cells_and_how_far_they_are_apart(spark):
     assert samples["b"].cells == (Cell("n", "1", None, None),)
 
 
-def test_a_row_that_is_there_too_often_is_duplicated_and_its_altered_neighbour_mismatched(spark):
+def test_a_row_that_is_there_too_often_is_duplicated_and_its_altered_neighbour_mismatched(spark, either_way):
     batch = spark.sql("select * from values (1, 'a'), (1, 'c') as t(k, v)")
     stream = spark.sql("select * from values (1, 'a'), (1, 'a'), (1, 'b') as t(k, v)")
     found = compare(stream, batch, ["k"])
@@ -119,10 +127,18 @@ def test_a_row_that_is_there_too_often_is_duplicated_and_its_altered_neighbour_m
     assert (mismatched.stream_rows, mismatched.batch_rows) == (3, 2)
 
 
-def test_a_row_that_is_there_a_million_times_too_often_is_counted_not_unrolled(spark):
+def test_a_row_that_is_there_a_million_times_too_often_is_counted_not_unrolled(spark, either_way):
     batch = spark.sql("select 1 as k, 'a' as v")
     stream = spark.range(1_000_001).selectExpr("1 as k", "'a' as v")
     assert counted(compare(stream, batch, ["k"])) == {"duplicated": 1_000_000}
+
+
+def test_rows_of_one_key_that_are_close_to_each_other_are_paired(spark, either_way):
+    make = lambda cells: spark.createDataFrame(cells, "k int, x double, s string")  # noqa: E731
+    batch = make([(1, 1.0, "a"), (1, 2.0, "b"), (1, 3.0, "b")])
+    assert compare(make([(1, 3.1, "b"), (1, 2.1, "b"), (1, 0.9, "a")]), batch, ["k"], Options(tolerance=0.2)).equal
+    found = compare(make([(1, 3.1, "b"), (1, 2.5, "b"), (1, 0.9, "a")]), batch, ["k"], Options(tolerance=0.2))
+    assert [sample.cells for sample in found.samples] == [(Cell("x", "2.5", "2.0", "+0.5"),)]
 
 
 def test_tolerance_by_column_and_for_all(spark):
@@ -137,13 +153,13 @@ def test_tolerance_by_column_and_for_all(spark):
     assert not compare(make(10, Decimal("1.10"), float("nan")), batch, ["k"], Options(tolerance=100)).equal
 
 
-def test_tolerance_never_overflows(spark):
+def test_tolerance_never_overflows(spark, either_way):
     extreme = spark.createDataFrame([(1, 2**63 - 1)], "k int, n bigint")
     other = spark.createDataFrame([(1, -(2**63))], "k int, n bigint")
     assert counted(compare(extreme, other, ["k"], Options(tolerance=5))) == {"mismatched": 1}
 
 
-def test_excluded_columns_are_not_compared_and_masked_ones_not_shown(spark):
+def test_excluded_columns_are_not_compared_and_masked_ones_not_shown(spark, either_way):
     batch = spark.sql("select 1 as id, 'secret' as mail, 'x' as note")
     stream = spark.sql("select 1 as id, 'hidden' as mail, 'y' as note")
     assert compare(stream, batch, ["id"], Options(exclude=("mail", "note"))).equal
@@ -155,7 +171,7 @@ def test_excluded_columns_are_not_compared_and_masked_ones_not_shown(spark):
     assert missing.samples[0].cells == (Cell("mail", None, "•••"), Cell("note", None, "x"))
 
 
-def test_samples_are_capped_counts_are_not_and_the_choice_repeats(spark):
+def test_samples_are_capped_counts_are_not_and_the_choice_repeats(spark, either_way):
     batch = spark.range(300).selectExpr("id", "id as n")
     stream = spark.range(300).repartition(3).selectExpr("id", "id + id % 2 as n")
     first, second = (compare(rows, batch, ["id"], Options(samples=7)) for rows in (stream, stream.repartition(5)))

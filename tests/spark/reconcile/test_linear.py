@@ -9,7 +9,7 @@ import pytest
 from tests.spark.operators.draws import KINDS, draw_table
 from tests.spark.operators.roads import batch, merged_at_once, stored_partials
 from twinstream.operators import Aggregate, Append, avg, count, fixed, sum_
-from twinstream.reconcile.linear import LinearFingerprint, linear_fingerprint, linear_measures
+from twinstream.reconcile.linear import PRIMES, LinearFingerprint, linear_fingerprint, linear_measures
 
 SUMMED = ["tiny", "big", "dec12", "dec28", "frac28"]
 KINDS_HERE = {name: KINDS[name] for name in (*SUMMED, "str", "double")}
@@ -33,6 +33,12 @@ def test_base_and_partials_add_up_to_the_result_by_either_road(spark, tmp_path, 
     assert base.differing(full) != ()
 
 
+def in_one_bucket(fingerprint: LinearFingerprint) -> list[int]:
+    """The fingerprint as it would be if all keys were in the same bucket."""
+    columns = zip(*fingerprint.buckets.values(), strict=True)
+    return [sum(column) % prime for column, prime in zip(columns, PRIMES, strict=True)]
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -42,6 +48,7 @@ def test_base_and_partials_add_up_to_the_result_by_either_road(spark, tmp_path, 
         {"n": "if(k = 3, 4L, if(k = 4, 3L, n))"},
         {"s": "-s"},
         {"k": "if(k = 3, 99L, k)"},
+        {"n": "n + if(k = 3, 1, 0)", "s": "cast(s - if(k = 3, 0.01, 0) as decimal(38,2))"},
     ],
 )
 def test_any_change_is_seen_also_when_totals_stay(spark, change):
@@ -50,6 +57,7 @@ def test_any_change_is_seen_also_when_totals_stay(spark, change):
     other = rows.selectExpr(*(f"{change.get(name, name)} as {name}" for name in rows.columns))
     before, after = (linear_fingerprint(table, operator) for table in (rows, other))
     assert before.differing(after) != ()
+    assert in_one_bucket(before) != in_one_bucket(after), "seen only because the keys are in different buckets"
 
 
 def test_the_largest_sums_do_not_overflow_and_null_is_nothing(spark):
