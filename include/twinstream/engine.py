@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinstream.catalog import Catalog, load_catalog
-from twinstream.errors import DefinitionChanged, Refused, TwinstreamError
+from twinstream.errors import DefinitionChanged, LedgerSinkMismatch, Refused, TwinstreamError
 from twinstream.ledger import Generation, Ledger, Planned
 from twinstream.ledger.rebuild import rebuild
 from twinstream.pipeline import Definition
@@ -190,19 +190,27 @@ class Engine:
             columns = self.columns(definition)
             return SparkProcessor(self.spark(), definition, columns, self.places(definition), store.folder)
 
+        damage: list[LedgerSinkMismatch] = []
+
         def after_commit() -> None:
-            if wants_fold(view_of(store)):
-                progress.note("folding")
-                self._fold(definition, store)
+            try:
+                if wants_fold(view_of(store)):
+                    progress.note("folding")
+                    self._fold(definition, store)
+            except LedgerSinkMismatch as error:
+                damage[:] = [error]
 
         runner = Runner(
             definition, self.ledger, generation.id, store, open_processor, rate, options, progress, after_commit
         )
         try:
-            return runner.run(plan_more)
+            drained = runner.run(plan_more)
         finally:
             if rate.bytes_per_second is not None:
                 self.ledger.generations.note_rate(generation.id, rate.bytes_per_second)
+        if damage:
+            raise damage[0]
+        return drained
 
     def release(self, name: str, txid: int, reason: str) -> None:
         self.ledger.batches.release(self.generation(self.definition(name)).id, txid, reason)

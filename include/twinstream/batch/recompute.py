@@ -111,6 +111,8 @@ class Recompute:
             self.progress.note("computing what it would be with the late records")
             write_table(operator.full_with_state(rows), folder / "with_late")
             result["with_late"] = True
+        # From here on the chunks are not whole any more: a run that is taken over has to make them again.
+        self.ledger.runs.note(run, {})
         with durable("batch.tidy"):
             shutil.rmtree(folder / "rows", ignore_errors=True)
         return result

@@ -15,6 +15,7 @@ from twinstream.reconcile.differences import classify, leftovers, rows_of_both
 from twinstream.reconcile.digests import BucketDigests, digest
 from twinstream.reconcile.few import classify_few
 from twinstream.reconcile.hashes import BUCKETS, KEY_HASH, bucket
+from twinstream.reconcile.keys import rows_of_differing_keys
 from twinstream.reconcile.options import Options
 from twinstream.reconcile.partitions import few_partitions
 from twinstream.reconcile.result import Comparison, Difference, Side
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 CELLS = 256
 KINDS = (Difference.MISSING, Difference.PHANTOM, Difference.DUPLICATED, Difference.MISMATCHED)
 MOST = BUCKETS // 2
-"""Where more buckets differ, all rows are compared at once, for the buckets say little any more."""
+"""Where more buckets differ they say little, and rows are sought by their keys at once."""
 FEW_ROWS = 1_000_000
 """So many rows are shuffled into few partitions."""
 FEW_LEFT = 2_000
@@ -87,7 +88,7 @@ def find(
     with ExitStack() as stack:
         counts, heat, drawn, left = dict.fromkeys(KINDS, 0), [0] * CELLS, [], None
         if buckets:
-            left = _leftovers(stream, batch, shape, buckets, ours.rows + theirs.rows, tolerances, stack)
+            left = _leftovers(stream, batch, shape, buckets, (ours.rows, theirs.rows), tolerances, stack)
             drawn = _count(left, shape, options, counts, heat)
         samples = tuple(to_sample(differing, shape, options) for differing in drawn)
         seconds = time.monotonic() - started
@@ -106,15 +107,19 @@ def _leftovers(
     batch: DataFrame,
     shape: Shape,
     buckets: Sequence[int],
-    rows: int,
+    rows: tuple[int, int],
     tolerances: Mapping[str, Decimal],
     stack: ExitStack,
 ) -> DataFrame:
     """The rows that differ, kept at hand until the stack is closed: they are read several times."""
-    chosen = buckets if len(buckets) <= MOST else None
-    if rows * (len(chosen) if chosen else BUCKETS) // BUCKETS <= FEW_ROWS:
+    direct = len(buckets) > MOST
+    if sum(rows) * (BUCKETS if direct else len(buckets)) // BUCKETS <= FEW_ROWS:
         stack.enter_context(few_partitions(stream.sparkSession))
-    left = leftovers(rows_of_both(stream, batch, shape, chosen), shape, tolerances).persist()
+    if direct:
+        candidates = rows_of_differing_keys(stream, batch, shape, rows, stack)
+    else:
+        candidates = rows_of_both(stream, batch, shape, buckets)
+    left = leftovers(candidates, shape, tolerances).persist()
     stack.callback(left.unpersist)
     return left
 

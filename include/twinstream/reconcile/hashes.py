@@ -75,7 +75,7 @@ def hash_of_key(values: Sequence[tuple[Column, DataType]]) -> Column:
     """The same hash of comparable values with their types."""
     from pyspark.sql import functions as F
 
-    return F.xxhash64(*(hashable(value, type_) for value, type_ in values), F.lit(len(values)))
+    return F.xxhash64(*([hashable(value, type_) for value, type_ in values] or [F.lit(0)]))
 
 
 def bucket(key: Column) -> Column:

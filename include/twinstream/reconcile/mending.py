@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from twinstream.batch.recompute import RUN_SECONDS, check_frontier
 from twinstream.batch.serve import newest_batch
 from twinstream.engine import Engine
-from twinstream.errors import Refused, RepairFailed
+from twinstream.errors import LedgerSinkMismatch, Refused, RepairFailed
 from twinstream.ledger import Generation
 from twinstream.ledger.runs import Wanted
 from twinstream.pipeline import Definition
@@ -77,7 +77,10 @@ class Repairer:
         definition = self.engine.definition(name)
         generation = self.engine.generation(definition)
         base = self._mender(definition, generation).undo()
-        self.engine.fold(name)
+        try:
+            self.engine.fold(name)
+        except LedgerSinkMismatch as error:
+            self.progress.note(f"Not published, for what was served before is damaged: {error.what}")
         return base
 
     def _mend(self, definition: Definition, generation: Generation, at: int, force: bool) -> Repaired:

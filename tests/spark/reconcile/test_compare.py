@@ -11,6 +11,7 @@ import pytest
 from tests.spark.reconcile.tables import EVERY_KIND, damage, draw_rows, truth
 from twinstream.errors import BadUsage, ShapeMismatch
 from twinstream.reconcile import compare as comparing
+from twinstream.reconcile import keys
 from twinstream.reconcile.compare import Known, compare, find
 from twinstream.reconcile.options import Options
 from twinstream.reconcile.result import Cell, Difference
@@ -58,6 +59,18 @@ def test_finds_exactly_the_planted_differences_of_every_type(spark, seed, monkey
     assert sum(found.heat) == sum(found.counts.values())
     assert len(found.heat) == 256
     assert not found.equal
+
+
+@pytest.mark.parametrize("broadcast", [0, 1000])
+def test_direct_with_unique_keys_and_with_rows_that_are_there_twice(spark, monkeypatch, broadcast):
+    monkeypatch.setattr(comparing, "MOST", 0)
+    monkeypatch.setattr(keys, "MOST_TO_BROADCAST", broadcast)
+    batch = spark.range(200).selectExpr("id", "id % 7 as n")
+    changed = batch.where("id != 3").selectExpr("id", "if(id = 5, 9L, n) as n")
+    assert counted(compare(changed, batch, ["id"])) == {"missing": 1, "mismatched": 1}
+    doubled = changed.union(batch.where("id = 8"))
+    twice = batch.union(batch.where("id = 9"))
+    assert counted(compare(doubled, twice, ["id"])) == {"missing": 2, "mismatched": 1, "duplicated": 1}
 
 
 def test_many_rows_of_few_keys_are_multisets(spark, seed, either_way):
@@ -137,6 +150,8 @@ def test_rows_of_one_key_that_are_close_to_each_other_are_paired(spark, either_w
     make = lambda cells: spark.createDataFrame(cells, "k int, x double, s string")  # noqa: E731
     batch = make([(1, 1.0, "a"), (1, 2.0, "b"), (1, 3.0, "b")])
     assert compare(make([(1, 3.1, "b"), (1, 2.1, "b"), (1, 0.9, "a")]), batch, ["k"], Options(tolerance=0.2)).equal
+    crossed = make([(1, 1.9, "a"), (1, 2.0, "b")]), make([(1, 2.0, "a"), (1, 1.95, "b")])
+    assert compare(*crossed, ["k"], Options(tolerance=0.2)).equal
     found = compare(make([(1, 3.1, "b"), (1, 2.5, "b"), (1, 0.9, "a")]), batch, ["k"], Options(tolerance=0.2))
     assert [sample.cells for sample in found.samples] == [(Cell("x", "2.5", "2.0", "+0.5"),)]
 

@@ -1,0 +1,13 @@
+"""Changes rows of a stream's table behind Twinstream's back, as a careless tool might: for the demo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+page = "/cart"
+table = DeltaTable(str(next((Path(sys.argv[1]) / "_twinstream").glob("g*-*"))))
+changed = table.update(updates={"views": "views + 7"}, predicate=f"_kind = 'base' and page = '{page}' and views > 20")
+print(f"{changed['num_updated_rows']} rows of {page} have 7 views more now than they should have.")
