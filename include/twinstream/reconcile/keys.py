@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 MOST_TO_BROADCAST = 250_000
 """Key hashes that are sent to every task instead of shuffling the rows towards them."""
-MOST_TO_HASH = 50_000_000
-"""Rows of a side up to which its hashes are joined in memory, which takes half the time of sorting them."""
 
 
 def rows_of_differing_keys(
@@ -38,7 +36,7 @@ def rows_of_differing_keys(
 def _unmatched(
     stream: DataFrame, batch: DataFrame, shape: Shape, rows: tuple[int, int], stack: ExitStack
 ) -> DataFrame | None:
-    """The keys of rows that the other side has not; None if rows are there several times, for then this is no proof.
+    """The keys of rows that the other side has not, None if rows are there several times, for then this is no proof.
 
     Every pair of equal rows is found once: if the pairs and the rows without a partner make up both tables, no row has
     more than one partner, and what has one is there equally often on both sides.
@@ -48,8 +46,6 @@ def _unmatched(
 
     ours = hashed_rows(stream, shape).withColumn("s", F.lit(True))
     theirs = hashed_rows(batch, shape).withColumn("b", F.lit(True))
-    if min(rows) <= MOST_TO_HASH:
-        ours = ours.hint("shuffle_hash")
     seen = Observation()
     joined = ours.join(theirs, [KEY_HASH, *ROW_HASHES], "full_outer").observe(
         seen,
