@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRATCH = ROOT / "benchmarks" / "scratch" / "read"
 RESULTS = ROOT / "benchmarks" / "results"
 TURNS = 9
+WARM = 5
+"""Turns before the first that counts."""
 
 
 def main() -> None:
@@ -27,11 +29,11 @@ def main() -> None:
     plain = str(SCRATCH / "plain")
     engine.read("page_views").write.format("delta").save(plain)
     times: dict[str, list[float]] = {"ours": [], "plain": []}
-    for turn in range(TURNS + 2):
+    for turn in range(TURNS + WARM):
         for name, rows in (("ours", lambda: engine.read("page_views")), ("plain", lambda: _plain(engine, plain))):
             began = time.monotonic()
             rows().write.format("noop").mode("overwrite").save()
-            if turn >= 2:
+            if turn >= WARM:
                 times[name].append(time.monotonic() - began)
     count = engine.read("page_views").count()
     engine.close()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from twinstream.operators import Aggregate, Append, approx_distinct, avg, count, first, fixed, last, max_, min_, sum_
-from twinstream.pipeline import Checks, Orchestration, Pipeline
+from twinstream.orchestration import Orchestration
+from twinstream.pipeline import Checks, Pipeline
 from twinstream.prepare import batch_time
 from twinstream.sinks.delta import DeltaSink
 from twinstream.sources.files import FileSource

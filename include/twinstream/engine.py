@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from twinstream.catalog import Catalog, load_catalog
 from twinstream.errors import DefinitionChanged, LedgerSinkMismatch, Refused, TwinstreamError
 from twinstream.ledger import Generation, Ledger, Planned
+from twinstream.ledger.generations import BUILDING
 from twinstream.ledger.rebuild import rebuild
 from twinstream.pipeline import Definition
 from twinstream.runtime.clean import Cleaned, clean
@@ -21,7 +22,7 @@ from twinstream.runtime.holder import is_dead
 from twinstream.runtime.plan import PlanResult, plan
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.rate import RateController
-from twinstream.runtime.read import read_aside, read_result, view_of
+from twinstream.runtime.read import View, read_aside, read_result, view_of
 from twinstream.runtime.recover import compare
 from twinstream.runtime.reinject import Reinjected, reinject
 from twinstream.settings import Settings
@@ -191,20 +192,26 @@ class Engine:
             return SparkProcessor(self.spark(), definition, columns, self.places(definition), store.folder)
 
         damage: list[LedgerSinkMismatch] = []
+        folds = 0
 
-        def after_commit() -> None:
+        def fold_if(wanted: Callable[[View], bool]) -> None:
+            nonlocal folds
             try:
-                if wants_fold(view_of(store)):
+                if wanted(view_of(store)):
                     progress.note("folding")
                     self._fold(definition, store)
+                    folds += 1
             except LedgerSinkMismatch as error:
                 damage[:] = [error]
 
         runner = Runner(
-            definition, self.ledger, generation.id, store, open_processor, rate, options, progress, after_commit
-        )
+            definition, self.ledger, generation.id, store, open_processor, rate, options, progress,
+            lambda: fold_if(wants_fold),
+        )  # fmt: skip
         try:
             drained = runner.run(plan_more)
+            if folds and not damage:  # one more is cheap beside them, and leaves the whole result folded
+                fold_if(lambda view: bool(view.partial_files))
         finally:
             if rate.bytes_per_second is not None:
                 self.ledger.generations.note_rate(generation.id, rate.bytes_per_second)
@@ -224,7 +231,9 @@ class Engine:
         generation = self.generation(definition)
         return reinject(self.ledger, definition, generation.id, self.places(definition), file, reason, count_late)
 
-    def replay(self, name: str, request: DrainRequest, progress: Progress | None = None) -> Generation:
+    def replay(
+        self, name: str, request: DrainRequest, progress: Progress | None = None, *, promote: bool = True
+    ) -> Generation:
         """Builds a new generation from the whole source beside the current one, then makes it current."""
         definition = self.definition(name)
         if self.ledger.generations.current(name) is None:
@@ -233,10 +242,20 @@ class Engine:
             generation = self.ledger.generations.build(name, definition.hash, _kept(definition))
             self._plan_reinjected(definition, generation)
             self._drain(definition, generation, request, progress or Progress())
+            if not promote:
+                return self.ledger.generations.get(generation.id)
             self.ledger.generations.promote(generation)
         found = self.ledger.generations.current(name)
         assert found is not None
         return found
+
+    def promote(self, name: str) -> Generation:
+        """Makes the generation that was built the one that readers see; a no-op where that is done already."""
+        definition = self.definition(name)
+        built = [one for one in self.ledger.generations.of(name) if one.state == BUILDING]
+        if built:
+            self.ledger.generations.promote(built[-1])
+        return self.generation(definition)
 
     def _plan_reinjected(self, definition: Definition, generation: Generation) -> None:
         """What people brought back in the current generation belongs to the new one too."""

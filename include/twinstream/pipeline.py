@@ -13,6 +13,7 @@ from twinstream.definition import canonical_callable, hash_definition
 from twinstream.errors import DefinitionError
 from twinstream.guarantees import Guarantee, check_delivery
 from twinstream.operators import Operator
+from twinstream.orchestration import Orchestration
 from twinstream.prepare import Prepared, compile_prepare
 from twinstream.settings import TIME_ZONE
 from twinstream.sinks.delta import DeltaSink
@@ -36,16 +37,6 @@ def check_name(name: str) -> None:
             f"The pipeline name {name!r} is not usable.",
             next_step="Use lower-case letters, digits and single underscores, starting with a letter.",
         )
-
-
-@dataclass(frozen=True)
-class Orchestration:
-    """When and for whom Airflow runs the pipeline; no part of the definition's hash."""
-
-    microbatch: str | None = None
-    reconcile: str | None = None
-    auto_repair: bool = False
-    owner: str = "twinstream"
 
 
 @dataclass(frozen=True)

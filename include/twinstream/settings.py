@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinstream.errors import SettingsError
@@ -31,6 +32,8 @@ class Settings:
     driver_memory: str = "1g"
     own_expectations: Path | None = None
     """The folder of the users' suites, where it is not beside the pipelines."""
+    context: Mapping[str, str] = field(default_factory=dict)
+    """Who asked, as a scheduler puts it (its DAG, run, task and try): kept with every attempt and run."""
 
     @property
     def expectations(self) -> Path:
@@ -54,10 +57,25 @@ class Settings:
             groups_in_flight=int(_positive(env, "TWINSTREAM_GROUPS_IN_FLIGHT", 2)),
             driver_memory=env.get("TWINSTREAM_DRIVER_MEMORY") or "1g",
             own_expectations=Path(expectations).expanduser().absolute() if expectations else None,
+            context=_context(env.get("TWINSTREAM_CONTEXT")),
         )
 
     def places(self, pipeline: str) -> Places:
         return Places(self.home, self.home / "reinjected" / pipeline)
+
+
+def _context(text: str | None) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingsError(
+            "TWINSTREAM_CONTEXT is not a JSON object.", next_step='Set it to something like {"run": "nightly"}, or not.'
+        )
+    return {str(name): str(value) for name, value in found.items()}
 
 
 def _positive(env: Mapping[str, str], name: str, default: float) -> float:

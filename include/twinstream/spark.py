@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinstream.errors import EnvironmentMissing, SettingsError
+from twinstream.errors import EnvironmentMissing
 from twinstream.settings import TIME_ZONE, Settings
+from twinstream.shipping import engine_zip
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,11 +49,17 @@ LOCAL_SETTINGS = {
 }
 
 
+ON_THIS_MACHINE = ("local", "spark://127.", "spark://localhost")
+"""Masters whose executors reach a driver that listens on loopback, where nobody else reaches it."""
+
+
 def open_session(settings: Settings, name: str, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A Spark session for `settings.master`: a local or cluster master, or `sc://…` for Spark Connect."""
     connect = settings.master.startswith("sc://")
     if is_submitted():
         session = _submitted(name, extra or {})
+        if session.sparkContext.uiWebUrl:
+            print(f"Spark UI: {session.sparkContext.uiWebUrl}", file=sys.stderr, flush=True)
     else:
         session = _connect(settings) if connect else _classic(settings, name, extra or {})
     for key, value in (RESULT_SETTINGS | SESSION_SETTINGS).items():
@@ -123,8 +130,12 @@ def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSe
     cores = os.cpu_count() or 2
     builder = SparkSession.builder.master(settings.master).appName(f"twinstream {name}")
     options = {"spark.driver.memory": settings.driver_memory, "spark.log.level": "ERROR", **LOCAL_SETTINGS}
+    if not settings.master.startswith(ON_THIS_MACHINE):
+        del options["spark.driver.host"], options["spark.driver.bindAddress"]
     if settings.master.startswith("local"):
         options["spark.sql.shuffle.partitions"] = str(max(2, cores * 2))
+    else:
+        options["spark.submit.pyFiles"] = str(engine_zip(settings.home / "code"))
     jars = find_jars(settings)
     if jars:
         options["spark.jars"] = ",".join(jars)
@@ -165,7 +176,7 @@ def _connect(settings: Settings) -> SparkSession:
     try:
         session: SparkSession = SparkSession.builder.remote(settings.master).getOrCreate()
     except Exception as error:
-        raise SettingsError(
+        raise EnvironmentMissing(
             f"Spark Connect does not answer at TWINSTREAM_MASTER: {str(error).splitlines()[0]}",
             next_step="Start the Connect server, or set TWINSTREAM_MASTER to local[*].",
         ) from error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinstream.batch.rows import LATE, late_limits, prepared_rows
 from twinstream.batch.scope import Scope
-from twinstream.batch.table import is_table, write_table
+from twinstream.batch.table import is_table, read_table, write_table
 from twinstream.errors import Refused, SourceChanged
 from twinstream.failpoints import durable
 from twinstream.ledger import Generation, Ledger, Run
@@ -22,6 +22,7 @@ from twinstream.ledger.runs import Wanted
 from twinstream.operators.base import EVENT_TIME, RECORD_ID
 from twinstream.paths import literal
 from twinstream.pipeline import Definition
+from twinstream.reconcile.prints import prints_of, save_prints
 from twinstream.runtime.heartbeat import run_heartbeat
 from twinstream.runtime.holder import is_dead, new_holder
 from twinstream.runtime.progress import Progress
@@ -111,6 +112,9 @@ class Recompute:
             self.progress.note("computing what it would be with the late records")
             write_table(operator.full_with_state(rows), folder / "with_late")
             result["with_late"] = True
+        made = prints_of(read_rows(self.spark, folder / "table"), self.definition, self.definition.columns(self.spark))
+        save_prints(folder, made)
+        result |= {"rows": made.digests.rows, "digest": made.digests.hexdigest}
         # From here on the chunks are not whole any more: a run that is taken over has to make them again.
         self.ledger.runs.note(run, {})
         with durable("batch.tidy"):
@@ -200,6 +204,12 @@ def observed_values(observation: Any) -> dict[str, int]:
         return dict(observation.get)
     except Exception:
         return {}
+
+
+def read_rows(spark: SparkSession, table: Path) -> DataFrame:
+    """A batch table's rows as users see them."""
+    rows = read_table(spark, table)
+    return rows.drop(*(name for name in rows.columns if name.startswith("_")))
 
 
 def tables_of(home: Path, run: Run) -> tuple[Path, Path | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinstream.batch.recompute import KIND, tables_of
+from twinstream.batch.recompute import KIND, read_rows, tables_of
 from twinstream.batch.table import is_table, read_table
 from twinstream.errors import Refused
 from twinstream.ledger import Generation, Ledger, Run
@@ -36,8 +36,7 @@ def newest_batch(
 
 def batch_result(spark: SparkSession, home: Path, run: Run) -> DataFrame:
     """A batch table's rows as users see them."""
-    rows = read_table(spark, tables_of(home, run)[0])
-    return rows.drop(*(name for name in rows.columns if name.startswith("_")))
+    return read_rows(spark, tables_of(home, run)[0])
 
 
 def serving_result(

@@ -41,7 +41,10 @@ def recompute(
 
     began = time.monotonic()
     with engine() as opened:
-        run = BatchLayer(opened).recompute(pipeline, frontier, scope_of(start, end, key), progress=Notes(quiet=as_json))
+        run = BatchLayer(opened).recompute(
+            pipeline, frontier, scope_of(start, end, key), progress=Notes(quiet=as_json),
+            context=opened.settings.context,
+        )  # fmt: skip
         table = opened.settings.home / (run.folder or "") / "table"
     counted = run.result or {}
     data = {

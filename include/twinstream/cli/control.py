@@ -1,9 +1,9 @@
-"""Commands by which a person decides: release, discard, reinject, replay."""
+"""Commands by which a person decides: release, discard, reinject, replay, promote."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,13 +13,16 @@ from twinstream.cli.session import engine
 from twinstream.cli.stream import Pipeline
 from twinstream.errors import SettingsError
 
+if TYPE_CHECKING:
+    from twinstream.ledger import Generation
+
 Reason = Annotated[str, typer.Option(help="Why; it is kept in the ledger.")]
 HeldTxid = Annotated[int, typer.Option(min=1, help="The txid.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this file."""
-    for command in (release, discard, reinject, replay):
+    for command in (release, discard, reinject, replay, promote):
         app.command()(command)
 
 
@@ -57,15 +60,35 @@ def reinject(
     ))  # fmt: skip
 
 
-def replay(pipeline: Pipeline, as_json: AsJson = False) -> None:
+def replay(
+    pipeline: Pipeline,
+    build_only: Annotated[bool, typer.Option(help="Do not switch readers yet; `twinstream promote` does.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Build a new generation under the current definition from the whole source, then switch readers to it."""
     from twinstream.engine import DrainRequest
 
     with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
-        generation = opened.replay(pipeline, DrainRequest(), progress)
-    data = {"pipeline": pipeline, "generation": generation.number, "frontier": generation.frontier}
+        request = DrainRequest(context=opened.settings.context)
+        generation = opened.replay(pipeline, request, progress, promote=not build_only)
+    _tell(pipeline, generation, as_json)
+
+
+def promote(pipeline: Pipeline, as_json: AsJson = False) -> None:
+    """Switch readers to the generation that `replay --build-only` has built; refused while it is behind."""
+    with engine() as opened:
+        generation = opened.promote(pipeline)
+    _tell(pipeline, generation, as_json)
+
+
+def _tell(pipeline: str, generation: Generation, as_json: bool) -> None:
+    data = {
+        "pipeline": pipeline, "generation": generation.number, "state": generation.state,
+        "frontier": generation.frontier,
+    }  # fmt: skip
+    stands = "is current" if generation.state == "current" else "is built"
     emit(data, as_json, lambda: say(
-        f"Generation {generation.number} of {pipeline} is current, at txid {generation.frontier}."
+        f"Generation {generation.number} of {pipeline} {stands}, at txid {generation.frontier}."
     ))  # fmt: skip
 
 

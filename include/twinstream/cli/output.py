@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,6 +23,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 
 def emit(data: object, as_json: bool, render: Callable[[], None]) -> None:
     """Prints a command's result as JSON or for people."""
+    _keep({"result": data})
     if as_json:
         print(json.dumps(data, ensure_ascii=False, default=str))
     else:
@@ -45,6 +48,7 @@ def say(text: str) -> None:
 
 def report(error: TwinstreamError, as_json: bool) -> None:
     """One clear error: the cause, what was left untouched, the next step."""
+    _keep({"error": describe(error)})
     if as_json:
         print(json.dumps({"error": describe(error)}, ensure_ascii=False), file=sys.stderr)
         return
@@ -53,6 +57,12 @@ def report(error: TwinstreamError, as_json: bool) -> None:
     for text in (error.untouched, error.next_step):
         if text:
             err.print(f"  {text}", markup=False, soft_wrap=True)
+
+
+def _keep(said: object) -> None:
+    """A program that runs a command for people names a file in TWINSTREAM_RESULT to learn what came of it."""
+    if file := os.environ.get("TWINSTREAM_RESULT"):
+        Path(file).write_text(json.dumps(said, ensure_ascii=False, default=str), encoding="utf-8")
 
 
 def describe(error: TwinstreamError) -> dict[str, Any]:

@@ -32,6 +32,9 @@ def reconcile(
     end: End = None,
     key: Keys = None,
     fresh: Annotated[bool, typer.Option(help="Recompute even if there is a batch result as of this txid.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="Of the stream's side read only what is new since the last reconciliation.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Compare what was streamed with what the source says, row by row; exit code 1 if they differ."""
@@ -39,7 +42,7 @@ def reconcile(
 
     with engine() as opened:
         found = Reconciler(opened, Notes(quiet=as_json)).reconcile(
-            pipeline, frontier, scope_of(start, end, key), fresh=fresh
+            pipeline, frontier, scope_of(start, end, key), fresh=fresh, quick=quick, context=opened.settings.context
         )
         _show(found, opened.settings.home, as_json)
     return DIFFERENT if found.verdict is Verdict.DIFFERENT else 0
@@ -87,11 +90,11 @@ def repair(
     with engine() as opened:
         repairer = Repairer(opened, Notes(quiet=as_json))
         if undo:
-            base = repairer.undo(pipeline)
+            base = repairer.undo(pipeline, context=opened.settings.context)
             data = {"pipeline": pipeline, "base": base.number, "frontier": base.frontier}
             emit(data, as_json, lambda: say(f"Undone: base {base.number} is what was served before the repair."))
             return 0
-        done = repairer.repair(pipeline, frontier, dry_run=dry_run, force=force)
+        done = repairer.repair(pipeline, frontier, dry_run=dry_run, force=force, context=opened.settings.context)
         if dry_run:
             _show(done.before, opened.settings.home, as_json)
             return 0

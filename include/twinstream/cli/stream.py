@@ -81,7 +81,8 @@ def drain(
 
     began = time.monotonic()
     with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
-        request = DrainRequest(max_batches, batch_records, None if group is None else group or 1_000_000_000, wait)
+        at_once = None if group is None else group or 1_000_000_000
+        request = DrainRequest(max_batches, batch_records, at_once, wait, opened.settings.context)
         drained = opened.drain(pipeline, request, progress)
         generation = opened.ledger.generations.current(pipeline)
         assert generation is not None

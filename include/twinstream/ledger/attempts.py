@@ -26,7 +26,7 @@ from twinstream.ledger.database import Database
 from twinstream.ledger.journal import write_entry
 from twinstream.ledger.leases import Lease, require
 from twinstream.ledger.schema import COUNTED, IS_UNCLEAN, attempts, batches, generations
-from twinstream.ledger.texts import storable
+from twinstream.ledger.texts import may_say, says, storable
 from twinstream.transaction import (
     Accounting,
     Attempt,
@@ -243,6 +243,13 @@ class Attempts:
                 {name: value for name, value in row._mapping.items() if name not in ("staged", "generation")}
                 for row in connection.execute(statement)
             ]
+
+    def asked_by(self, generation: int, context: Mapping[str, str]) -> list[Attempt]:
+        """Attempts that were made in this context, oldest first."""
+        mine = attempts.c.generation == generation
+        statement = select(attempts).where(mine, may_say(attempts.c.context, context)).order_by(attempts.c.id)
+        with self._db.read() as connection:
+            return [_attempt(row) for row in connection.execute(statement) if says(row.context, context)]
 
     def to_clean(self, generation: int) -> list[Attempt]:
         """Attempts that ended without a commit and whose staging was not removed yet."""

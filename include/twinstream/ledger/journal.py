@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import Connection, insert, select
 
 from twinstream.ledger.database import Database
@@ -24,7 +26,7 @@ def write_entry(
 
 
 class Journal:
-    """Reads the journal."""
+    """Reads the journal, and adds what belongs to no other transaction."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -38,3 +40,20 @@ class Journal:
         )
         with self._db.read() as connection:
             return [dict(row._mapping) for row in connection.execute(statement)]
+
+    def last(self, generation: int, kinds: Collection[str]) -> dict[str, object] | None:
+        """The newest entry of one of these kinds."""
+        statement = (
+            select(journal.c.at, journal.c.kind, journal.c.txid, journal.c.detail)
+            .where(journal.c.generation == generation, journal.c.kind.in_(kinds))
+            .order_by(journal.c.id.desc())
+            .limit(1)
+        )
+        with self._db.read() as connection:
+            row = connection.execute(statement).first()
+        return dict(row._mapping) if row else None
+
+    def add(self, generation: int, kind: str, detail: str) -> None:
+        """Notes what a person asked for."""
+        with self._db.write("journal", generation) as connection:
+            write_entry(connection, generation, self._db.now(connection), kind, detail)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, and_, insert, select, update
 from twinstream.errors import Fenced, Refused
 from twinstream.ledger.database import Database
 from twinstream.ledger.schema import runs
-from twinstream.ledger.texts import storable
+from twinstream.ledger.texts import may_say, says, storable
 from twinstream.transaction import canonical_json
 
 RUNNING = "running"
@@ -86,7 +86,14 @@ class Runs:
                     connection.execute(
                         update(runs)
                         .where(runs.c.id == row.id)
-                        .values(state=RUNNING, holder=holder, expires_at=expires, error=None, ended_at=None)
+                        .values(
+                            state=RUNNING,
+                            holder=holder,
+                            expires_at=expires,
+                            error=None,
+                            ended_at=None,
+                            context=canonical_json(dict(context)) if context else row.context,
+                        )
                     )
                     return self._get(connection, row.id)
             added = connection.execute(
@@ -138,6 +145,12 @@ class Runs:
         statement = select(runs).where(runs.c.generation == generation).order_by(runs.c.id.desc()).limit(limit)
         with self._db.read() as connection:
             return [_run(row) for row in connection.execute(statement)]
+
+    def asked_by(self, kind: str, context: Mapping[str, str]) -> list[Run]:
+        """Runs of a kind that were asked for in this context, newest first."""
+        statement = select(runs).where(runs.c.kind == kind, may_say(runs.c.context, context)).order_by(runs.c.id.desc())
+        with self._db.read() as connection:
+            return [_run(row) for row in connection.execute(statement) if says(row.context, context)]
 
     @staticmethod
     def _unfinished(connection: Connection, wanted: Wanted) -> list[Row[Any]]:

@@ -86,8 +86,11 @@ def compile_prepare(
         canonical = "sql " + canonical_sql(prepare)
         return Prepared(select.output, canonical, select, one_to_one=select.explode is None)
     from twinstream.prepare.functions import compile_function
+    from twinstream.prepare.reach import folder_of
+    from twinstream.shipping import carried
 
-    return Prepared(None, "function " + compile_function(prepare, root), prepare)
+    folder = root or folder_of(prepare)
+    return Prepared(None, "function " + compile_function(prepare, folder), carried(prepare, folder))
 
 
 def compile_expression(sql: str, columns: Mapping[str, str | None]) -> Expression:

@@ -59,33 +59,57 @@ class Repairer:
         generation = self.engine.any_generation(definition)
         at = check_frontier(generation, frontier)
         if dry_run:
-            return Repaired(self._reconciled(name, at))
+            return Repaired(self._reconciled(name, at, context))
         wanted = Wanted(generation.id, KIND, at, definition.hash, {})
         ledger = self.engine.ledger
         run = ledger.runs.start(wanted, new_holder(), RUN_SECONDS, is_dead=is_dead, alone=True, context=context)
         try:
             with run_heartbeat(ledger, run, RUN_SECONDS), ledger.pins.hold(generation.id, at, KIND):
-                done = self._mend(definition, generation, at, force)
+                done = self._mend(definition, generation, at, force, context)
         except Exception as error:
             ledger.runs.fail(run, str(error).splitlines()[0][:500])
             raise
         ledger.runs.finish(run, {"base": done.base, "before": done.before.id, "after": done.after and done.after.id})
         return done
 
-    def undo(self, name: str) -> Base:
-        """Brings back what was served before the last repair."""
+    def undo(self, name: str, *, context: Mapping[str, str] | None = None) -> Base:
+        """Brings back what was served before the last repair; one that was killed half-way is finished."""
         definition = self.engine.definition(name)
         generation = self.engine.generation(definition)
-        base = self._mender(definition, generation).undo()
+        wanted = Wanted(generation.id, KIND, generation.frontier, definition.hash, {"undo": True})
+        ledger = self.engine.ledger
+        run = ledger.runs.start(wanted, new_holder(), RUN_SECONDS, is_dead=is_dead, alone=True, context=context)
+        try:
+            with run_heartbeat(ledger, run, RUN_SECONDS):
+                mender = self._mender(definition, generation)
+                repair = (run.result or {}).get("undoing") or mender.last_repair()
+                ledger.runs.note(run, {"undoing": repair})
+                base = mender.undo(repair)
+                self._publish(name)
+        except Exception as error:
+            ledger.runs.fail(run, str(error).splitlines()[0][:500])
+            raise
+        ledger.runs.finish(run, {"undone": repair, "base": base.number})
+        return base
+
+    def _publish(self, name: str) -> None:
         try:
             self.engine.fold(name)
         except LedgerSinkMismatch as error:
             self.progress.note(f"Not published, for what was served before is damaged: {error.what}")
-        return base
 
-    def _mend(self, definition: Definition, generation: Generation, at: int, force: bool) -> Repaired:
-        before = self._reconciled(definition.name, at)
+    def _mend(
+        self,
+        definition: Definition,
+        generation: Generation,
+        at: int,
+        force: bool,
+        context: Mapping[str, str] | None,
+    ) -> Repaired:
+        before = self._reconciled(definition.name, at, context)
         if before.comparison_is_equal:
+            if generation.definition_hash == definition.hash:
+                self._publish(definition.name)
             return Repaired(before)
         if not force:
             _refuse_to_hide(before)
@@ -98,7 +122,7 @@ class Repairer:
         self.progress.note(f"adding the batch result as of txid {at} as the newest base")
         base = self._mender(definition, generation).repair(batch)
         self.engine.fold(definition.name)
-        after = self._reconciled(definition.name, at)
+        after = self._reconciled(definition.name, at, context)
         if after.verdict is Verdict.DIFFERENT:
             raise RepairFailed(
                 f"After the repair {definition.name} still differs as of txid {at} (reconciliation {after.id}).",
@@ -107,8 +131,8 @@ class Repairer:
             )
         return Repaired(before, base.number, after)
 
-    def _reconciled(self, name: str, at: int) -> Reconciliation:
-        return Reconciler(self.engine, self.progress).reconcile(name, at)
+    def _reconciled(self, name: str, at: int, context: Mapping[str, str] | None) -> Reconciliation:
+        return Reconciler(self.engine, self.progress).reconcile(name, at, context=context)
 
     def _mender(self, definition: Definition, generation: Generation) -> Mender:
         spark = self.engine.spark()

@@ -14,18 +14,19 @@ from twinstream.batch.recompute import RUN_SECONDS, check_frontier, tables_of
 from twinstream.batch.scope import EVERYTHING, Scope
 from twinstream.batch.table import is_table, read_table
 from twinstream.engine import Engine
-from twinstream.errors import TwinstreamError
+from twinstream.errors import ReportError, TwinstreamError
 from twinstream.ledger import Generation, Run
 from twinstream.ledger.runs import Wanted
 from twinstream.pipeline import Definition
-from twinstream.quality.facts import Facts
+from twinstream.quality.facts import Facts, SideFacts
 from twinstream.quality.users import has_suite
 from twinstream.quality.validate import Validation, validate, verdict
 from twinstream.reconcile.causes import Explained, explain
 from twinstream.reconcile.certificate import certificate, save
-from twinstream.reconcile.compare import compare, find
+from twinstream.reconcile.compare import Found, compare, find
 from twinstream.reconcile.counted import Counted
 from twinstream.reconcile.options import Options
+from twinstream.reconcile.quick import CannotGoOn, go_on, since
 from twinstream.reconcile.result import Comparison, Difference, LateEffect, Reconciliation, Verdict
 from twinstream.reconcile.sides import Sides
 from twinstream.report.as_json import to_dict, to_json
@@ -37,6 +38,18 @@ from twinstream.runtime.progress import Progress
 from twinstream.transaction import Accounting, Batch
 
 KIND = "reconcile"
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What was found by reading both sides, or only what is new."""
+
+    explained: Explained
+    stream: SideFacts
+    batch: SideFacts
+    scanned_at: int | None
+    """When every row of the stream was last read, if not now."""
+    scanned_to: int
 
 
 @dataclass(frozen=True)
@@ -57,9 +70,14 @@ class Reconciler:
         scope: Scope = EVERYTHING,
         *,
         fresh: bool = False,
+        quick: bool = False,
         context: Mapping[str, str] | None = None,
     ) -> Reconciliation:
-        """The answer at a frontier; with `fresh` the batch is recomputed even if there is a result for it."""
+        """The answer at a frontier; with `fresh` the batch is recomputed even if there is a result for it.
+
+        With `quick` only what was committed since the last reconciliation is read of the stream's side, where that is
+        possible and enough.
+        """
         definition = self.engine.definition(name)
         generation = self.engine.any_generation(definition)
         at = check_frontier(generation, frontier)
@@ -69,7 +87,7 @@ class Reconciler:
         run = ledger.runs.start(wanted, new_holder(), RUN_SECONDS, is_dead=is_dead, context=context)
         try:
             with run_heartbeat(ledger, run, RUN_SECONDS), ledger.pins.hold(generation.id, at, KIND):
-                result = self._work(definition, generation, run, fitted, fresh)
+                result = self._work(definition, generation, run, fitted, fresh, quick)
             self._keep(result, generation, fitted)
             ledger.runs.finish(run, to_dict(result))
         except Exception as error:
@@ -79,7 +97,7 @@ class Reconciler:
         return result
 
     def _work(
-        self, definition: Definition, generation: Generation, run: Run, scope: Scope, fresh: bool
+        self, definition: Definition, generation: Generation, run: Run, scope: Scope, fresh: bool, quick: bool
     ) -> Reconciliation:
         began, started_at = time.monotonic(), int(time.time() * 1_000_000)
         engine = self.engine
@@ -89,26 +107,20 @@ class Reconciler:
             engine.settings.home, batch_run,
         )  # fmt: skip
         batches = engine.ledger.batches.get(generation.id, 1, run.frontier)
-        changed = (batch_run.result or {}).get("changed") or {}
-        other = generation.definition_hash != definition.hash
-        non_negative = definition.pipeline.checks.non_negative
-        stream, batch = (Counted(rows, sides.key, non_negative) for rows in (sides.stream(), sides.batch()))
-        self.progress.note(f"comparing the stream with the batch as of txid {run.frontier}")
-        with find(stream.rows, batch.rows, sides.key, options_of(definition)) as found:
-            if found.rows is not None:
-                self.progress.note("looking for the causes of what differs")
-            explained = explain(found, sides, batches, engine.places(definition), changed, other)
+        mended = sides.mended
+        went_on = self._go_on(definition, generation, sides) if quick and not scope else None
+        looked = went_on or self._look(definition, generation, sides, batches)
+        explained = looked.explained
         late = self._late_effect(definition, batch_run, sides)
         comparison = explained.comparison
         counts = {**comparison.counts, Difference.LATE: late.rows_changed}
         comparison = replace(comparison, counts=counts)
         accounting = reduce(add_accountings, (b.accounting for b in batches if b.accounting), Accounting())
-        unique = not definition.pipeline.operator.stateless
         facts = Facts(
             pipeline=definition.name,
             frontier=run.frontier,
-            stream=stream.facts(comparison.stream.rows, counts.get(Difference.DUPLICATED, 0) if unique else None),
-            batch=batch.facts(comparison.batch.rows, 0 if unique else None),
+            stream=looked.stream,
+            batch=looked.batch,
             differences=counts,
             accounting=accounting,
             records_in_source=sum(b.range.records for b in batches if b.accounting is None or b.accounting.read.count),
@@ -116,7 +128,7 @@ class Reconciler:
             txids_open=sum(not is_closed(b) for b in batches),
         )
         self.progress.note("validating with Great Expectations")
-        validation = self._validate(definition, facts, comparison, sides)
+        validation = self._validate(definition, facts, comparison, None if went_on else sides)
         found_verdict = verdict(comparison, validation.expectations)
         return Reconciliation(
             id=str(run.id),
@@ -133,11 +145,60 @@ class Reconciler:
             accounting=accounting,
             late=late,
             expectations=validation.expectations,
-            scanned_in_full_at=started_at,
-            scanned_in_full_to=run.frontier,
+            scanned_in_full_at=looked.scanned_at or started_at,
+            scanned_in_full_to=looked.scanned_to,
+            mended=mended,
             causes=explained.causes,
             next_steps=next_steps(definition.name, found_verdict, explained, run.frontier),
             versions=versions(),
+        )
+
+    def _look(self, definition: Definition, generation: Generation, sides: Sides, batches: Sequence[Batch]) -> Looked:
+        """Reads both sides whole, and where they differ, what is behind it."""
+        non_negative = definition.pipeline.checks.non_negative
+        stream, batch = (Counted(rows, sides.key, non_negative) for rows in (sides.stream(), sides.batch()))
+        changed = (sides.run.result or {}).get("changed") or {}
+        other = generation.definition_hash != definition.hash
+        self.progress.note(f"comparing the stream with the batch as of txid {sides.frontier}")
+        with find(stream.rows, batch.rows, sides.key, options_of(definition)) as found:
+            self._require_unaltered(definition, sides, found)
+            if found.rows is not None:
+                self.progress.note("looking for the causes of what differs")
+            explained = explain(found, sides, batches, self.engine.places(definition), changed, other)
+        compared = explained.comparison
+        unique = not definition.pipeline.operator.stateless
+        return Looked(
+            explained,
+            stream.facts(compared.stream.rows, compared.counts.get(Difference.DUPLICATED, 0) if unique else None),
+            batch.facts(compared.batch.rows, 0 if unique else None),
+            scanned_at=None,
+            scanned_to=sides.frontier,
+        )
+
+    def _go_on(self, definition: Definition, generation: Generation, sides: Sides) -> Looked | None:
+        """Reads only what is new, where an earlier reconciliation allows it and nothing differs."""
+        try:
+            earlier = since(self.engine.ledger, self.engine.settings.home, definition, generation, sides)
+            self.progress.note(
+                f"comparing txids {earlier.earlier.frontier + 1} to {sides.frontier}, the rest as it was found before"
+            )
+            compared = go_on(earlier, sides, sides.run)
+        except CannotGoOn as reason:
+            self.progress.note(f"comparing everything, for {reason}")
+            return None
+        rows = SideFacts(compared.stream.rows)
+        before = earlier.earlier
+        return Looked(Explained(compared), rows, rows, before.scanned_in_full_at, before.scanned_in_full_to)
+
+    def _require_unaltered(self, definition: Definition, sides: Sides, found: Found) -> None:
+        """A batch table that is not what was recomputed proves nothing."""
+        kept = (sides.run.result or {}).get("digest")
+        if kept is None or definition.pipeline.checks.exclude or found.digests[1].hexdigest == kept:
+            return
+        raise ReportError(
+            f"The batch table in {sides.run.folder} is not what was recomputed: something else has changed it.",
+            untouched="The stream was left as it is, and no verdict was given.",
+            next_step=f"Run `twinstream reconcile {definition.name} --fresh` to recompute and compare again.",
         )
 
     def _keep(self, result: Reconciliation, generation: Generation, scope: Scope) -> None:
@@ -177,9 +238,12 @@ class Reconciler:
         found = compare(rows, sides.batch(), sides.key, replace(options_of(definition), samples=0))
         return LateEffect(int(counted["late_records"]), sum(found.counts.values()))
 
-    def _validate(self, definition: Definition, facts: Facts, comparison: Comparison, sides: Sides) -> Validation:
+    def _validate(
+        self, definition: Definition, facts: Facts, comparison: Comparison, sides: Sides | None
+    ) -> Validation:
+        """The users' own suite is about the stream's rows, so it is asked only where these are read."""
         folder = self.engine.settings.expectations
-        own = sides.stream() if has_suite(folder, definition.name) else None
+        own = sides.stream() if sides is not None and has_suite(folder, definition.name) else None
         return validate(self.engine.settings.home, facts, comparison.samples, own, folder)
 
 

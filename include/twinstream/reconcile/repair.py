@@ -17,7 +17,7 @@ from twinstream.errors import Refused
 from twinstream.failpoints import durable
 from twinstream.ledger import Run
 from twinstream.pipeline import Definition
-from twinstream.runtime.read import REPAIR
+from twinstream.runtime.read import REPAIR, UNDO
 from twinstream.runtime.staging import base_files
 from twinstream.sinks.base import Base
 from twinstream.sinks.delta import DeltaStore
@@ -25,8 +25,6 @@ from twinstream.transaction import StagedFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-UNDO = "undo"
 
 
 @dataclass(frozen=True)
@@ -59,16 +57,20 @@ class Mender:
         watermark = self.store.manifests(run.frontier, run.frontier)[0].watermark
         return self._add(run.frontier, None, watermark, REPAIR, files)
 
-    def undo(self) -> Base:
-        """Goes back to the base that was the newest before the last repair."""
-        bases = {base.number: base for base in self.store.bases()}
-        newest = max(bases.values(), key=lambda base: base.number, default=None)
-        repairs = [base for base in bases.values() if base.origin == REPAIR]
-        undone = max((base.number for base in bases.values() if base.origin == UNDO), default=0)
-        last = max(repairs, key=lambda base: base.number, default=None)
-        if newest is None or last is None or undone > last.number:
+    def last_repair(self) -> int:
+        """The base of the last repair that was not undone."""
+        last = max((base.number for base in self.store.bases() if base.origin == REPAIR), default=0)
+        if not last or self._undone(last):
             raise Refused(f"There is no repair of {self.definition.name} to undo.", next_step="Nothing was changed.")
-        before = [base for base in bases.values() if base.number < last.number and base.origin != REPAIR]
+        return last
+
+    def undo(self, repair: int) -> Base:
+        """Goes back to the base that was the newest before a repair; once that is done, it stays done."""
+        done = self._undone(repair)
+        if done is not None:
+            return done
+        bases = {base.number: base for base in self.store.bases()}
+        before = [base for base in bases.values() if base.number < repair and base.origin != REPAIR]
         old = max(before, key=lambda base: base.number, default=Base(0, 0, (), None, UNDO, ()))
         snapshot = self.store.snapshot()
         live = {file.base for file in snapshot.files.get("base", ())}
@@ -78,6 +80,9 @@ class Mender:
                 next_step="Keep more with DeltaSink(retain=…).",
             )
         return self._add(old.frontier, old.parts, old.watermark, UNDO, [])
+
+    def _undone(self, repair: int) -> Base | None:
+        return next((base for base in self.store.bases() if base.origin == UNDO and base.number > repair), None)
 
     def _add(
         self,

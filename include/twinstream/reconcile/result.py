@@ -79,7 +79,8 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        return not any(self.counts.values())
+        """No row differs; late rows are no defect."""
+        return not any(count for kind, count in self.counts.items() if kind is not Difference.LATE)
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,8 @@ class Reconciliation:
     scanned_in_full_at: int | None = None
     """When every row of the stream's table was last read, and up to which txid."""
     scanned_in_full_to: int = 0
+    mended: int = 0
+    """The newest base of a repair, or of its undoing, that the stream's side had."""
     causes: tuple[str, ...] = ()
     """Sentences that name what was found beside differing rows: a changed source file, a changed definition."""
     next_steps: tuple[str, ...] = ()
@@ -141,4 +144,4 @@ class Reconciliation:
     @property
     def comparison_is_equal(self) -> bool:
         """No row differs; late rows are no defect."""
-        return not any(count for kind, count in self.comparison.counts.items() if kind is not Difference.LATE)
+        return self.comparison.equal

@@ -13,7 +13,8 @@ from twinstream.batch.serve import batch_result
 from twinstream.ledger import Run
 from twinstream.operators.base import Operator
 from twinstream.pipeline import Definition
-from twinstream.runtime.read import View, partial_rows, state_rows, view_of
+from twinstream.reconcile.key import result_key
+from twinstream.runtime.read import REPAIR, UNDO, View, partial_rows, state_rows, view_of
 from twinstream.sinks.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Sides:
         """What is there, whatever the manifests say: reconciliation is to find out what is wrong with it."""
         return view_of(self.store, self.frontier, damaged=True)
 
+    @property
+    def mended(self) -> int:
+        """The newest base that a repair or its undoing added: from then on the result is another one."""
+        return max((base.number for base in self.store.bases() if base.origin in (REPAIR, UNDO)), default=0)
+
     def stream(self) -> DataFrame:
         """The result as the stream serves it."""
         states = state_rows(self.spark, self.definition, self.columns, self.store, self.view)
@@ -66,12 +72,3 @@ class Sides:
     @property
     def operator(self) -> Operator:
         return self.definition.pipeline.operator
-
-
-def result_key(definition: Definition, columns: Mapping[str, str]) -> list[str]:
-    """The columns that identify a row of the result; for rows that stand for themselves, the record id."""
-    operator = definition.pipeline.operator
-    if not operator.stateless:
-        return [*operator.keys, *(["window_start"] if operator.window else [])]
-    found = operator.result_columns(columns)
-    return [definition.pipeline.record_id] if definition.pipeline.record_id in found else list(found)

@@ -12,9 +12,10 @@ from twinstream.errors import Refused, SourceChanged
 from twinstream.ledger import Run
 from twinstream.reconcile.certificate import Check, check_text
 from twinstream.reconcile.digests import digest
+from twinstream.reconcile.key import result_key
 from twinstream.reconcile.reconcile import options_of
 from twinstream.reconcile.shape import shape_of
-from twinstream.reconcile.sides import Sides, result_key
+from twinstream.reconcile.sides import Sides
 
 
 def verify(engine: Engine, content: Mapping[str, Any]) -> list[Check]:

@@ -125,7 +125,7 @@ def _samples(result: Reconciliation) -> Iterator[RenderableType]:
         style = "dim" if sample.kind is Difference.LATE else "red"
         table.add_row(_plain(sample.kind.value, style), _plain(key), _changes(sample))
     yield table
-    total = sum(result.comparison.counts.values())
+    total = words.differing(result)
     if total > _SAMPLES:
         yield _plain(f"{words.number(min(len(samples), _SAMPLES))} of {words.count(total, 'row')} shown", "dim")
 

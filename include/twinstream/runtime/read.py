@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 REPAIR = "repair"
 """Where a base comes from that was recomputed from the source."""
+UNDO = "undo"
+"""Where a base comes from that brings back what was served before a repair."""
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,9 @@ class Source(Protocol):
     def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
         """New ranges of about `batch_records` records each, until they hold `enough` bytes."""
 
+    def waiting(self, places: Places, history: History) -> int:
+        """How much is there that no txid has, by looking at names only; what counts as one is the source's business."""
+
     def verify(self, places: Places, range: Range) -> None:
         """Raises SourceChanged if the range does not hold any more what was planned."""
 

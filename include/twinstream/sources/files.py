@@ -92,6 +92,12 @@ class FileSource:
             ranges.append(_range(batch))
         return Plan(tuple(ranges), tuple(seen.items()), problem=problem)
 
+    def waiting(self, places: Places, history: History) -> int:
+        """How many files no txid has."""
+        found = walk(places.resolve(self.path), SUFFIXES[self.format], history.known_folders())
+        claimed = history.claimed
+        return sum(len(set(folder.names) - claimed(listing.key(folder.path))) for folder in found if folder.names)
+
     def range_of(self, root: Path, name: str, *, reinjected: bool = False) -> Range:
         """The range of one file outside the folder's own order (dead letters that are brought back)."""
         return _range([self._look(root, name)], place="reinjected" if reinjected else "source")

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import functions as F
 
 from tests.e2e.home import Home
 from tests.spark.batch import damage
-from twinstream.errors import LedgerSinkMismatch
+from tests.spark.batch.looks import counts, reconcile, stored
+from twinstream.batch.layer import BatchLayer
+from twinstream.errors import LedgerSinkMismatch, ReportError
 from twinstream.reconcile.certificate import load
 from twinstream.reconcile.mending import Repairer
-from twinstream.reconcile.reconcile import Reconciler
-from twinstream.reconcile.result import Difference, Reconciliation, Verdict
+from twinstream.reconcile.result import Difference, Verdict
 from twinstream.reconcile.scrub import scrub
 from twinstream.reconcile.verify import verify
 from twinstream.runtime.progress import Progress
-
-FOUND = (Difference.MISSING, Difference.PHANTOM, Difference.DUPLICATED, Difference.MISMATCHED)
-
-
-@pytest.fixture(scope="module")
-def drained(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Home:
-    """A stream with late and broken records, made once."""
-    made = Home.make(tmp_path_factory.mktemp("reconcile") / "home", spark)
-    made.generate("page_views", 600, events_per_file=100, late=0.1, poison=0.02, rate=0.5)
-    made.drain("page_views", batch_records=200)
-    return made
-
-
-@pytest.fixture
-def home(drained: Home, tmp_path: Path) -> Home:
-    """A copy of it to be damaged."""
-    shutil.copytree(drained.folder, tmp_path / "home")
-    return Home(tmp_path / "home", drained.spark, tmp_path / "home" / "pipelines")
-
-
-def reconcile(home: Home, **options: Any) -> Reconciliation:
-    return Reconciler(home.engine(), Progress()).reconcile("page_views", **options)
-
-
-def counts(result: Reconciliation) -> dict[Difference, int]:
-    return {kind: result.comparison.counts[kind] for kind in FOUND if result.comparison.counts[kind]}
-
-
-def stored(home: Home, where: str) -> list[Any]:
-    folder = damage.table_of(home, "page_views").folder
-    rows = home.spark.read.format("delta").load(str(folder)).where(f"_kind = 'partial' and {where}")
-    return list(rows.orderBy("_txid", "page", "window_start").collect())
 
 
 def test_an_honest_stream_is_equal_and_its_certificate_verifies(home: Home) -> None:
@@ -92,3 +61,39 @@ def test_damage_is_found_named_and_mended_while_the_stream_goes_on(home: Home) -
     assert done.after.verdict is Verdict.EQUAL
     assert home.read("page_views") == sorted(tuple(row) for row in home.truth("page_views", "side").rows)
     assert reconcile(home).verdict is Verdict.EQUAL
+
+
+def test_a_batch_table_that_something_else_has_changed_proves_nothing(home: Home) -> None:
+    reconcile(home)
+    run = BatchLayer(home.engine()).newest("page_views")
+    assert run is not None
+    assert run.folder is not None
+    home.spark.sql(f"delete from delta.`{home.folder / run.folder / 'table'}` where views = 2")
+    with pytest.raises(ReportError, match="is not what was recomputed"):
+        reconcile(home)
+    assert reconcile(home, fresh=True).verdict is Verdict.EQUAL
+
+
+def test_rows_that_stand_for_themselves_are_duplicated_missing_or_phantoms(tmp_path: Path, spark: Any) -> None:
+    home = Home.make(tmp_path / "home", spark)
+    home.generate("orders", 120, events_per_file=40, rate=0.5)
+    home.drain("orders", batch_records=40)
+    folder = damage.table_of(home, "orders").folder
+    rows = (
+        spark.read.format("delta").load(str(folder)).where("_kind = 'partial'").orderBy("_txid", "order_id").collect()
+    )
+    one, two, three = (row["order_id"] for row in (rows[0], rows[-1], rows[len(rows) // 2]))
+    table = spark.read.format("delta").load(str(folder)).where("_kind = 'partial'")
+    copies = table.where(f"order_id = '{one}'")
+    copies = copies.unionByName(table.where(f"order_id = '{two}'").withColumn("order_id", F.lit("never placed")))
+    copies.write.format("delta").mode("append").save(str(folder))
+    damage.delete(home, "orders", f"_kind = 'partial' and order_id = '{three}'")
+    result = reconcile(home, "orders")
+    found = {sample.kind: (sample.key["order_id"], sample.txids) for sample in result.comparison.samples}
+    middle = rows[len(rows) // 2]["_txid"]
+    assert found == {
+        Difference.DUPLICATED: (one, (rows[0]["_txid"],)),
+        Difference.PHANTOM: ("never placed", (rows[-1]["_txid"],)),
+        Difference.MISSING: (three, (middle,)),
+    }
+    assert counts(result) == {Difference.DUPLICATED: 1, Difference.PHANTOM: 1, Difference.MISSING: 1}

@@ -12,7 +12,8 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from tests.servers.postgres import free_port, libpq_url
+from bin.lib.local.processes import free_port
+from tests.servers.postgres import libpq_url
 from tests.unit.ledger.bench import Bench, Clock
 from tests.unit.permissions import without_rights
 from twinstream import filesystems
