@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import hypothesis.core
@@ -16,6 +17,10 @@ from tests.servers.postgres import postgres_server
 
 ROOT = Path(__file__).resolve().parent.parent
 JARS = Path(os.environ.setdefault("TWINSTREAM_JARS", str(ROOT / ".jars")))
+
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""Most tests look at few rows: there interpreting a query is quicker than compiling it. See `compiled`."""
 
 # Another Spark on this machine must not lend its jars or settings to the tests.
 for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
@@ -73,6 +78,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        **INTERPRETED,
     }
     builder = SparkSession.builder.master("local[2]").appName("twinstream-tests")
     for key, value in settings.items():
@@ -81,6 +87,16 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="package")
+def compiled(spark: Any) -> Iterator[None]:
+    """Queries are compiled, as they are outside of the tests; for the packages where that may make a difference."""
+    for key, value in COMPILED.items():
+        spark.conf.set(key, value)
+    yield
+    for key, value in INTERPRETED.items():
+        spark.conf.set(key, value)
 
 
 @pytest.fixture(scope="session")

@@ -22,5 +22,7 @@ pipeline = Pipeline(
     watermark=Watermark(delay="1 hour", late="drop", max_future="1 hour"),
     sink=DeltaSink("tables/orders"),
     batch_records=50_000,
-    orchestration=Orchestration(microbatch="*/10 * * * *", reconcile="30 3 * * *", auto_repair=True, owner="shop"),
+    orchestration=Orchestration(
+        microbatch="*/10 * * * *", recompute="30 2 * * *", reconcile="30 3 * * *", auto_repair=True, owner="shop"
+    ),
 )

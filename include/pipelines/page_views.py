@@ -16,5 +16,7 @@ pipeline = Pipeline(
     watermark=Watermark(delay="10 minutes", late="side", max_future="1 hour"),
     sink=DeltaSink("tables/page_views"),
     batch_records=100_000,
-    orchestration=Orchestration(microbatch="*/5 * * * *", reconcile="0 3 * * *", auto_repair=False, owner="web"),
+    orchestration=Orchestration(
+        microbatch="*/5 * * * *", recompute="0 2 * * *", reconcile="0 3 * * *", max_verdict_age="36 hours", owner="web"
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from twinstream.catalog import Catalog, load_catalog
 from twinstream.errors import DefinitionChanged, LedgerSinkMismatch, Refused, TwinstreamError
+from twinstream.failpoints import durable
 from twinstream.ledger import Generation, Ledger, Planned
 from twinstream.ledger.generations import BUILDING
 from twinstream.ledger.rebuild import rebuild
@@ -231,31 +233,60 @@ class Engine:
         generation = self.generation(definition)
         return reinject(self.ledger, definition, generation.id, self.places(definition), file, reason, count_late)
 
-    def replay(
-        self, name: str, request: DrainRequest, progress: Progress | None = None, *, promote: bool = True
-    ) -> Generation:
-        """Builds a new generation from the whole source beside the current one, then makes it current."""
+    def build(self, name: str, request: DrainRequest, progress: Progress | None = None) -> Generation:
+        """A new generation from the whole source beside the current one, which readers go on to see.
+
+        Where there is none yet, the first one is drained.
+        """
         definition = self.definition(name)
         if self.ledger.generations.current(name) is None:
             self.drain(name, request, progress)
-        else:
-            generation = self.ledger.generations.build(name, definition.hash, _kept(definition))
-            self._plan_reinjected(definition, generation)
-            self._drain(definition, generation, request, progress or Progress())
-            if not promote:
-                return self.ledger.generations.get(generation.id)
-            self.ledger.generations.promote(generation)
-        found = self.ledger.generations.current(name)
-        assert found is not None
-        return found
+            return self.generation(definition)
+        generation = self.ledger.generations.build(name, definition.hash, _kept(definition))
+        self._plan_reinjected(definition, generation)
+        self._drain(definition, generation, request, progress or Progress())
+        return self.ledger.generations.get(generation.id)
 
-    def promote(self, name: str) -> Generation:
-        """Makes the generation that was built the one that readers see; a no-op where that is done already."""
+    def built(self, name: str) -> Generation | None:
+        """The generation that is being built, if there is one."""
+        return next((one for one in self.ledger.generations.of(name) if one.state == BUILDING), None)
+
+    def promote(self, name: str, *, unproven: bool = False) -> Generation:
+        """Makes the generation that was built the one that readers see; a no-op where that is done already.
+
+        Refused, unless `unproven` is asked for, as long as no reconciliation at its frontier has found it equal.
+        """
         definition = self.definition(name)
-        built = [one for one in self.ledger.generations.of(name) if one.state == BUILDING]
-        if built:
-            self.ledger.generations.promote(built[-1])
+        built = self.built(name)
+        if built is None:
+            return self.generation(definition)
+        if not unproven and not self._is_proven(built):
+            raise Refused(
+                f"Generation {built.number} of {name} is not proven: no reconciliation as of txid {built.frontier} "
+                "has found it equal to the batch.",
+                untouched="Readers see the generation that they saw before.",
+                next_step=f"Run `twinstream replay {name}`, which reconciles before it promotes.",
+            )
+        self.ledger.generations.promote(built)
         return self.generation(definition)
+
+    def _is_proven(self, built: Generation) -> bool:
+        return any(
+            run.frontier == built.frontier and not run.scope and (run.result or {}).get("verdict") != "different"
+            for run in self.ledger.runs.done(built.id, "reconcile")
+        )
+
+    def drop(self, name: str, number: int) -> Generation:
+        """Deletes what a generation that readers do not see any more has left behind."""
+        definition = self.definition(name)
+        generation = self.ledger.generations.drop(name, number)
+        for folder in (
+            self._tables(definition) / generation.name,
+            self.settings.home / "batch" / name / generation.name,
+        ):
+            with durable("drop.delete"):
+                shutil.rmtree(folder, ignore_errors=True)
+        return generation
 
     def _plan_reinjected(self, definition: Definition, generation: Generation) -> None:
         """What people brought back in the current generation belongs to the new one too."""

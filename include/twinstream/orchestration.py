@@ -46,6 +46,9 @@ class Orchestration:
     timeout: str = "2 hours"
     """How long one task may work on Spark."""
     retries: int = 2
+    """How often a task that failed is tried again, unless only a person can mend what failed it."""
+    retry_delay: str = "20 seconds"
+    """How long until the first of these tries; it doubles with every one."""
     owner: str = "twinstream"
     tags: Sequence[str] = ()
     notify: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -54,7 +57,7 @@ class Orchestration:
     def __post_init__(self) -> None:
         for name in ("microbatch", "recompute", "reconcile"):
             _check_schedule(getattr(self, name), name)
-        for name in ("approval_timeout", "timeout", "max_verdict_age", "max_lag"):
+        for name in ("approval_timeout", "timeout", "retry_delay", "max_verdict_age", "max_lag"):
             if getattr(self, name) is not None:
                 self.duration(name)
         for name in ("spark", "pool", "owner"):

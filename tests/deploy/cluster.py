@@ -25,7 +25,12 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     """This machine's environment with nothing of another Twinstream, Airflow or Spark in it."""
     foreign = ("TWINSTREAM_", "AIRFLOW", "SPARK_", "PYSPARK_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    return kept | {"TWINSTREAM_HOME": str(home), **more}
+    # Nothing here runs for so long that the optimising compiler would pay.
+    return kept | {
+        "TWINSTREAM_HOME": str(home),
+        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        **more,
+    }
 
 
 def cluster(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -31,6 +31,16 @@ from tests.e2e.home import assert_true
 
 @pytest.fixture
 def home() -> Iterator[Path]:
+    yield from a_home()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """One home for the tests that use a cluster: what is up stays up from one to the next."""
+    yield from a_home()
+
+
+def a_home() -> Iterator[Path]:
     """Where also the user that root runs PostgreSQL as may go."""
     folder = Path(tempfile.mkdtemp(prefix="twinstream-cluster-"))
     folder.chmod(0o755)
@@ -39,72 +49,85 @@ def home() -> Iterator[Path]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_drain_on_the_cluster_is_the_truth_and_a_stop_leaves_nothing(home: Path) -> None:
-    started = cluster(home, "start")
-    assert started.returncode == 0, started.stderr
-    assert (home / "cluster.json").stat().st_mode & 0o777 == 0o600
-    settings = exports(started.stdout)
-    made = ClusterHome.make(home / "work", None)
+def test_a_drain_on_the_cluster_is_the_truth(shared: Path) -> None:
+    settings = started(shared)
+    assert (shared / "cluster.json").stat().st_mode & 0o777 == 0o600
+    made = ClusterHome.make(shared / "work", None)
     assert isinstance(made, ClusterHome)
     made.exported = {**settings, "TWINSTREAM_HOME": str(made.folder)}
-
     made.generate("page_views", 6_000, late=0.02, poison=0.002, events_per_file=1_000, rate=10.0)
     drained = made.twinstream("drain", "page_views", "--batch-records", "2000", "--json")
     assert json.loads(drained.stdout)["frontier"] == 3
     assert_true(made, "page_views", "side")
     assert not (made.folder / "ledger.db").exists()
-    assert executors(home) == [2, 2]
-
-    again = cluster(home, "start")
-    assert "up already" in again.stderr
-    assert exports(again.stdout) == settings
-    commands = " ".join(" ".join(words) for words in command_lines())
-    assert not [secret for secret in secrets_of(home) if secret in commands]
-
-    stopped = cluster(home, "stop")
-    assert stopped.stderr.strip() == "Stopped: postgres, master, worker-1, worker-2."
-    assert left_over(home) == []
-    with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(settings["TWINSTREAM_LEDGER_URL"], connect_timeout=2)
-    assert cluster(home, "status").returncode == 1
+    assert cores(shared)[-2:] == [2, 2]
 
 
-def test_the_ledger_is_still_there_after_a_stop_and_a_lost_part_is_started_again(home: Path) -> None:
-    first = exports(cluster(home, "start").stdout)
-    with psycopg.connect(first["TWINSTREAM_LEDGER_URL"]) as connection:
-        connection.execute("create table kept (x int)")
-    psutil.Process(pid_of(cluster(home, "status").stderr, "worker-2")).kill()
-    status = cluster(home, "status")
-    assert status.returncode == 1
-    assert "worker-2  is gone" in status.stderr
-    second = cluster(home, "start")
-    assert second.returncode == 0, second.stderr
-    with psycopg.connect(exports(second.stdout)["TWINSTREAM_LEDGER_URL"]) as connection:
-        assert connection.execute("select count(*) from kept").fetchone() == (0,)
-
-
-def test_the_engine_reaches_the_executors_of_the_cluster_as_a_file_of_its_own(home: Path) -> None:
-    settings = exports(cluster(home, "start").stdout)
+def test_the_engine_reaches_the_executors_as_a_file_of_its_own(shared: Path) -> None:
     program = """
 from pyspark.sql import functions as F
 from twinstream.settings import Settings
 from twinstream.spark import open_session
 
-@F.udf("string")
 def place(_):
     import twinstream
     return twinstream.__file__
 
-rows = open_session(Settings.from_env(), "shipping").range(8, numPartitions=4).select(place("id")).distinct().collect()
-print(*(row[0] for row in rows), sep="\\n")
+spark = open_session(Settings.from_env(), "shipping")
+rows = spark.range(8, numPartitions=4).select(F.udf(place, "string")("id")).distinct().collect()
+print(*(row[0] for row in rows))
 """
-    command = [sys.executable, "-c", program]
-    env = environment(home, **settings, TWINSTREAM_JARS=str(ROOT / ".jars"))
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=200)
+    env = environment(shared, TWINSTREAM_JARS=str(ROOT / ".jars")) | started(shared)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     places = done.stdout.split()
     assert places
-    assert all(".zip/twinstream/__init__.py" in place and str(home) in place for place in places), places
+    assert all(place.endswith(".zip/twinstream/__init__.py") for place in places), places
+
+
+def test_who_does_not_know_the_secret_gets_no_executors(shared: Path) -> None:
+    settings = started(shared) | {"SPARK_CONF_DIR": str(shared)}
+    env = environment(shared, TWINSTREAM_JARS=str(ROOT / ".jars")) | settings
+    program = (
+        "from twinstream.settings import Settings\nfrom twinstream.spark import open_session\n"
+        "print(open_session(Settings.from_env(), 'stranger').range(8).count())"
+    )
+    before = cores(shared)
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=200)
+    assert done.returncode != 0
+    assert done.stdout == ""
+    assert cores(shared) == before
+
+
+def test_no_secret_is_on_a_command_line(shared: Path) -> None:
+    settings = started(shared, "--connect")
+    commands = " ".join(" ".join(words) for words in command_lines())
+    assert settings["SPARK_CONF_DIR"] in commands
+    assert len(secrets_of(shared)) == 5
+    assert not [secret for secret in secrets_of(shared) if secret in commands]
+
+
+def test_a_lost_part_is_started_again_and_the_ledger_is_still_there(shared: Path) -> None:
+    with psycopg.connect(started(shared)["TWINSTREAM_LEDGER_URL"]) as connection:
+        connection.execute("create table kept (x int)")
+    psutil.Process(pid_of(cluster(shared, "status").stderr, "worker-2")).kill()
+    status = cluster(shared, "status")
+    assert status.returncode == 1
+    assert "worker-2  is gone" in status.stderr
+    with psycopg.connect(started(shared)["TWINSTREAM_LEDGER_URL"]) as connection:
+        assert connection.execute("select count(*) from kept").fetchone() == (0,)
+
+
+def test_a_second_start_changes_nothing_and_a_stop_leaves_nothing(shared: Path) -> None:
+    settings = started(shared)
+    assert started(shared) == settings
+    stopped = cluster(shared, "stop")
+    assert stopped.stderr.strip() == "Stopped: postgres, master, worker-1, worker-2."
+    assert left_over(shared) == []
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(settings["TWINSTREAM_LEDGER_URL"], connect_timeout=2)
+    assert cluster(shared, "status").returncode == 1
+    assert cluster(shared, "stop").stderr.strip() == "Nothing was running."
 
 
 def test_an_interrupted_start_leaves_nothing(home: Path) -> None:
@@ -134,8 +157,15 @@ def test_a_start_that_fails_half_way_says_why_and_leaves_nothing(home: Path) -> 
     assert left_over(home) == []
 
 
-def executors(home: Path) -> list[int]:
-    """How many executors each application that the master knows of was given."""
+def started(home: Path, *options: str) -> dict[str, str]:
+    """The settings of the cluster in this home, which is up after this."""
+    done = cluster(home, "start", *options)
+    assert done.returncode == 0, done.stderr
+    return exports(done.stdout)
+
+
+def cores(home: Path) -> list[int]:
+    """How many cores each application has that the master knows of."""
     page = json.loads((home / "cluster.json").read_text())["addresses"]["master page"]
     with urllib.request.urlopen(f"{page}/json/", timeout=10) as answer:
         found = json.load(answer)

@@ -11,6 +11,11 @@ from tests.e2e.commands import Commands, commands_on
 from tests.e2e.home import Home
 
 
+@pytest.fixture(autouse=True, scope="package")
+def _as_in_production(compiled: None) -> None:
+    """The truth is compared with what users would get."""
+
+
 @pytest.fixture
 def commands(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

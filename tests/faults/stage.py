@@ -93,12 +93,32 @@ class Prepared:
         """A drain was killed and left staged files behind."""
         self._after("start", folder, lambda stage: stage.killed(DRAIN, "ledger.processed:before"))
 
+    def _damaged(self, folder: Path) -> None:
+        """Something else has changed rows of the stream's table."""
+        self._after("drained", folder, lambda stage: add_views(stage.home))
+
+    def _repaired(self, folder: Path) -> None:
+        self._after("damaged", folder, lambda stage: stage.good(["repair", "page_views"]))
+
+    def _replayed(self, folder: Path) -> None:
+        """Readers see a second generation, and the first one is still there."""
+        self._after("drained", folder, lambda stage: stage.good(["replay", "page_views"]))
+
     def _mended(self, folder: Path) -> None:
         """A person has a file of mended records to bring back."""
         self._after("drained", folder, lambda stage: (folder / "mended.json").write_text(MENDED))
 
     def _after(self, name: str, folder: Path, then: Callable[[Stage], object]) -> None:
         then(self.stage(name, folder))
+
+
+def add_views(home: Home) -> None:
+    """Seven views more in every partial of the first txid."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(next((home.folder / "tables" / "page_views" / "_twinstream").glob("g*-*"))))
+    changed = table.update(updates={"views": "views + 7"}, predicate="_kind = 'partial' and _txid = 1")
+    assert changed["num_updated_rows"]
 
 
 MENDED = '{"event_id": "mended", "page": "/mended", "amount": "1.00", "at": "2026-01-01T00:00:00Z"}\n'

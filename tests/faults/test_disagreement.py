@@ -84,7 +84,8 @@ def refused(home: Home, says: str, *names: str) -> None:
 
 def replayed(home: Home) -> None:
     engine = home.engine()
-    engine.replay(NAME, DrainRequest(batch_records=20, wait_seconds=0))
+    engine.build(NAME, DrainRequest(batch_records=20, wait_seconds=0))
+    engine.promote(NAME, unproven=True)
     engine.close()
     assert_true(home, NAME, "side")
 

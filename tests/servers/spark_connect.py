@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,8 +18,11 @@ START_SECONDS = 120
 
 
 @contextmanager
-def spark_connect_server() -> Iterator[str]:
-    """Starts a server of its own on a free loopback port and yields its `sc://` address."""
+def spark_connect_server(more: Mapping[str, str] | None = None, token: str = "") -> Iterator[str]:
+    """Starts a server of its own on a free loopback port and yields its `sc://` address.
+
+    `more` are settings besides; with a token it answers only to those who know it.
+    """
     port = _free_port()
     home = Path(pyspark.__file__).parent
     with tempfile.TemporaryDirectory(prefix="twinstream-connect-") as scratch:
@@ -33,11 +36,13 @@ def spark_connect_server() -> Iterator[str]:
             "spark.local.dir": f"{scratch}/local",
             "spark.sql.warehouse.dir": f"{scratch}/warehouse",
             "spark.log.level": "ERROR",
+            **(more or {}),
         }
         command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "1g"]
         for key, value in settings.items():
             command += ["--conf", f"{key}={value}"]
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+        secret = {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token} if token else {}
         log = Path(scratch) / "server.log"
         with log.open("wb") as output:
             server = subprocess.Popen(
@@ -45,7 +50,7 @@ def spark_connect_server() -> Iterator[str]:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                env={**os.environ, "SPARK_HOME": str(home)},
+                env={**os.environ, "SPARK_HOME": str(home), **secret},
             )
         try:
             _wait(port, server, log)

@@ -11,7 +11,7 @@ from twinstream.batch.scope import EVERYTHING, Scope
 from twinstream.batch.serve import batch_result, newest_batch, serving_result
 from twinstream.engine import Engine
 from twinstream.errors import Refused
-from twinstream.ledger import Run
+from twinstream.ledger import Generation, Run
 from twinstream.runtime.progress import Progress
 
 if TYPE_CHECKING:
@@ -32,12 +32,18 @@ class BatchLayer:
         *,
         accept_changes: bool = False,
         any_definition: bool = False,
+        generation: Generation | None = None,
         progress: Progress | None = None,
         context: Mapping[str, str] | None = None,
     ) -> Run:
-        """A new batch result at a frontier; `any_definition` allows one that the stream was not made by."""
+        """A new batch result at a frontier; `any_definition` allows one that the stream was not made by.
+
+        It is about the current generation unless another one is given.
+        """
         definition = self.engine.definition(name)
-        generation = self.engine.any_generation(definition) if any_definition else self.engine.generation(definition)
+        if generation is None:
+            find = self.engine.any_generation if any_definition else self.engine.generation
+            generation = find(definition)
         fitted = scope.fitted(definition, self.engine.columns(definition))
         work = Recompute(
             self.engine.spark(), self.engine.ledger, definition, generation, self.engine.places(definition),

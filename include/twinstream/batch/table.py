@@ -31,6 +31,11 @@ def is_table(folder: Path) -> bool:
     return DeltaTable.is_deltatable(str(folder))
 
 
+def read_any(spark: SparkSession, folder: Path) -> DataFrame:
+    """A Delta table's rows, or those of a folder of Parquet files."""
+    return read_table(spark, folder) if is_table(folder) else spark.read.parquet(literal(folder))
+
+
 def read_table(spark: SparkSession, folder: Path) -> DataFrame:
     """The table's rows, from the files that its log names."""
     import pyarrow as pa

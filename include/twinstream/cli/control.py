@@ -1,9 +1,10 @@
-"""Commands by which a person decides: release, discard, reinject, replay, promote."""
+"""Commands by which a person decides: release, discard, reinject, replay, promote, drop."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +23,7 @@ HeldTxid = Annotated[int, typer.Option(min=1, help="The txid.")]
 
 def register(app: typer.Typer) -> None:
     """Adds the commands of this file."""
-    for command in (release, discard, reinject, replay, promote):
+    for command in (release, discard, reinject, replay, promote, drop):
         app.command()(command)
 
 
@@ -65,30 +66,51 @@ def replay(
     build_only: Annotated[bool, typer.Option(help="Do not switch readers yet; `twinstream promote` does.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Build a new generation under the current definition from the whole source, then switch readers to it."""
+    """Build a new generation from the whole source, reconcile it with the batch, then switch readers to it."""
     from twinstream.engine import DrainRequest
+    from twinstream.reconcile.replay import Replayer
 
     with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
         request = DrainRequest(context=opened.settings.context)
-        generation = opened.replay(pipeline, request, progress, promote=not build_only)
-    _tell(pipeline, generation, as_json)
+        done = Replayer(opened, progress).replay(pipeline, request, promote=not build_only)
+    changed = None if done.against is None else sum(done.against.counts.values())
+    more = {"proof": done.proof.id, "verdict": done.proof.verdict.value, "rows_changed": changed}
+    _tell(pipeline, done.generation, as_json, more)
 
 
-def promote(pipeline: Pipeline, as_json: AsJson = False) -> None:
+def promote(
+    pipeline: Pipeline,
+    force: Annotated[bool, typer.Option(help="Also if no reconciliation has found it equal to the batch.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """Switch readers to the generation that `replay --build-only` has built; refused while it is behind."""
     with engine() as opened:
-        generation = opened.promote(pipeline)
+        generation = opened.promote(pipeline, unproven=force)
     _tell(pipeline, generation, as_json)
 
 
-def _tell(pipeline: str, generation: Generation, as_json: bool) -> None:
+def drop(
+    pipeline: Pipeline,
+    generation: Annotated[int, typer.Option(min=1, help="The number of a generation that readers do not see.")],
+    as_json: AsJson = False,
+) -> None:
+    """Delete the tables of a generation that another one has replaced."""
+    with engine() as opened:
+        dropped = opened.drop(pipeline, generation)
+    data = {"pipeline": pipeline, "generation": dropped.number, "state": dropped.state}
+    emit(data, as_json, lambda: say(f"Generation {dropped.number} of {pipeline} is dropped."))
+
+
+def _tell(pipeline: str, generation: Generation, as_json: bool, more: Mapping[str, Any] | None = None) -> None:
     data = {
         "pipeline": pipeline, "generation": generation.number, "state": generation.state,
-        "frontier": generation.frontier,
+        "frontier": generation.frontier, **(more or {}),
     }  # fmt: skip
     stands = "is current" if generation.state == "current" else "is built"
+    changed = (more or {}).get("rows_changed")
+    against = "" if changed is None else f" {number(changed)} rows are not as they were in the one before."
     emit(data, as_json, lambda: say(
-        f"Generation {generation.number} of {pipeline} {stands}, at txid {generation.frontier}."
+        f"Generation {generation.number} of {pipeline} {stands}, at txid {generation.frontier}.{against}"
     ))  # fmt: skip
 
 

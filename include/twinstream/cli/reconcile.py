@@ -123,8 +123,8 @@ def certificate(
     from twinstream.reconcile.certificate import load
 
     with engine() as opened:
-        opened.definition(pipeline)
-        content = load(opened.settings.home, pipeline, frontier)
+        generation = opened.any_generation(opened.definition(pipeline))
+        content = load(opened.settings.home, pipeline, generation.name, frontier)
         if not verify:
             print(json.dumps(content, indent=2, ensure_ascii=False))
             return 0

@@ -16,6 +16,7 @@ from twinstream.ledger.schema import claims, generations, leases
 CURRENT = "current"
 BUILDING = "building"
 RETIRED = "retired"
+DROPPED = "dropped"
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,26 @@ class Generations:
             write_entry(
                 connection, generation.id, self._db.now(connection), "promoted", f"generation {generation.number}"
             )
+
+    def drop(self, pipeline: str, number: int) -> Generation:
+        """Marks a retired generation as dropped, before anything of it is deleted; repeating it changes nothing."""
+        with self._db.write("drop") as connection:
+            self._db.lock_pipeline(connection, pipeline)
+            row = connection.execute(
+                select(generations).where(generations.c.pipeline == pipeline, generations.c.number == number)
+            ).first()
+            if row is None:
+                raise Refused(f"{pipeline} has no generation {number}.", next_step="See `twinstream status`.")
+            found = _generation(row)
+            if found.state not in (RETIRED, DROPPED):
+                raise Refused(
+                    f"Generation {number} of {pipeline} is {found.state}; only one that was retired can be dropped.",
+                    next_step="Promote another generation first.",
+                )
+            if found.state == RETIRED:
+                connection.execute(update(generations).where(generations.c.id == found.id).values(state=DROPPED))
+                write_entry(connection, found.id, self._db.now(connection), "dropped", f"generation {number}")
+            return self._get(connection, found.id)
 
     def _add(self, pipeline: str, state: str, definition_hash: str, definition: str) -> Generation:
         """Adds a generation, unless another process was faster; a building one with another definition gives way."""

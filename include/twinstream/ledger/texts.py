@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, and_
+from sqlalchemy import Column, ColumnElement, and_, true
 
 from twinstream.transaction import canonical_json
 
@@ -19,7 +19,8 @@ def storable(text: str) -> str:
 def may_say(column: Column[Any], context: Mapping[str, str]) -> ColumnElement[bool]:
     """Narrows a query down to rows whose context may say all of this; `says` decides."""
     return and_(
-        *(column.contains(canonical_json({name: value})[1:-1], autoescape=True) for name, value in context.items())
+        true(),
+        *(column.contains(canonical_json({name: value})[1:-1], autoescape=True) for name, value in context.items()),
     )
 
 

@@ -76,14 +76,14 @@ def seal(content: Mapping[str, Any]) -> str:
     return hashlib.blake2b(canonical_json(unsealed).encode(), digest_size=32).hexdigest()
 
 
-def certificate_path(home: Path, pipeline: str, frontier: int) -> Path:
+def certificate_path(home: Path, pipeline: str, generation: str, frontier: int) -> Path:
     """Where the certificate of a frontier is kept."""
-    return home / "certificates" / pipeline / f"{int(frontier)}.json"
+    return home / "certificates" / pipeline / generation / f"{int(frontier)}.json"
 
 
 def save(home: Path, content: Mapping[str, Any]) -> Path:
     """Writes the certificate; it appears whole or not at all."""
-    path = certificate_path(home, str(content["pipeline"]), int(content["frontier"]))
+    path = certificate_path(home, content["pipeline"], content["generation"], int(content["frontier"]))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp")
     with durable("certificate.write"):
@@ -94,16 +94,16 @@ def save(home: Path, content: Mapping[str, Any]) -> Path:
     return path
 
 
-def load(home: Path, pipeline: str, frontier: int | None) -> dict[str, Any]:
-    """The certificate of a frontier (default: the newest)."""
-    folder = certificate_path(home, pipeline, 0).parent
+def load(home: Path, pipeline: str, generation: str, frontier: int | None) -> dict[str, Any]:
+    """The certificate of a generation's frontier (default: the newest)."""
+    folder = certificate_path(home, pipeline, generation, 0).parent
     known = sorted(int(path.stem) for path in folder.glob("*.json") if path.stem.isdigit()) if folder.is_dir() else []
     if not known or (frontier is not None and frontier not in known):
         raise Refused(
             f"{pipeline} has no certificate{'' if frontier is None else f' for txid {frontier}'}.",
             next_step=f"Run `twinstream reconcile {pipeline}`.",
         )
-    path = certificate_path(home, pipeline, known[-1] if frontier is None else frontier)
+    path = certificate_path(home, pipeline, generation, known[-1] if frontier is None else frontier)
     try:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

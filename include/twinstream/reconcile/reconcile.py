@@ -71,15 +71,16 @@ class Reconciler:
         *,
         fresh: bool = False,
         quick: bool = False,
+        generation: Generation | None = None,
         context: Mapping[str, str] | None = None,
     ) -> Reconciliation:
         """The answer at a frontier; with `fresh` the batch is recomputed even if there is a result for it.
 
         With `quick` only what was committed since the last reconciliation is read of the stream's side, where that is
-        possible and enough.
+        possible and enough. It is about the current generation unless another one is given.
         """
         definition = self.engine.definition(name)
-        generation = self.engine.any_generation(definition)
+        generation = generation or self.engine.any_generation(definition)
         at = check_frontier(generation, frontier)
         fitted = scope.fitted(definition, self.engine.columns(definition))
         wanted = Wanted(generation.id, KIND, at, definition.hash, fitted.to_dict())
@@ -225,7 +226,7 @@ class Reconciler:
             if whole and same and run.frontier == frontier and not (run.result or {}).get("changed"):
                 return run
         return self.batch.recompute(
-            definition.name, frontier, scope, accept_changes=True, progress=self.progress, any_definition=True
+            definition.name, frontier, scope, accept_changes=True, progress=self.progress, generation=generation
         )
 
     def _late_effect(self, definition: Definition, run: Run, sides: Sides) -> LateEffect:

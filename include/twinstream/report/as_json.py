@@ -36,12 +36,18 @@ def to_dict(result: Reconciliation) -> dict[str, Any]:
     found = asdict(result)
     found["verdict"] = result.verdict.value
     found["accounting"] = result.accounting.to_dict()
-    found["comparison"] |= {
-        "counts": _counts(result.comparison.counts),
-        "samples": [{**asdict(sample), "kind": sample.kind.value} for sample in result.comparison.samples],
-    }
+    found["comparison"] = comparison_to_dict(result.comparison)
     found["txids"] = [{**asdict(one), "counts": _counts(one.counts)} for one in result.txids]
     return {"schema": VERSION, **found}
+
+
+def comparison_to_dict(compared: Comparison) -> dict[str, Any]:
+    """Two tables compared, as what JSON can hold."""
+    return {
+        **asdict(compared),
+        "counts": _counts(compared.counts),
+        "samples": [{**asdict(sample), "kind": sample.kind.value} for sample in compared.samples],
+    }
 
 
 def from_json(text: str) -> Reconciliation:

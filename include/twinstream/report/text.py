@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from twinstream.reconcile.result import Difference, Reconciliation, Sample, Verdict
+from twinstream.reconcile.result import Comparison, Difference, Reconciliation, Sample, Verdict
 from twinstream.report import words
 from twinstream.report.heat import LEVELS, level_of
 
@@ -35,6 +35,22 @@ def render(result: Reconciliation) -> RenderableType:
     return Group(*_parts(result))
 
 
+def render_comparison(what: str, compared: Comparison) -> RenderableType:
+    """Two tables compared, without a pipeline around them."""
+    return Group(*_comparison_parts(what, compared))
+
+
+def _comparison_parts(what: str, compared: Comparison) -> Iterator[RenderableType]:
+    one, other = compared.stream, compared.batch
+    if compared.equal:
+        yield _plain(f"{what}: all {words.count(one.rows, 'row')} are equal.", _TONES[Verdict.EQUAL])
+        return
+    yield _plain(f"{what}: {words.kinds(compared.counts)}.", _TONES[Verdict.DIFFERENT])
+    yield _plain(f"{words.count(one.rows, 'row')} in {one.name}, {words.number(other.rows)} in {other.name}.", "dim")
+    yield from _section("Where the differences lie", *_heat(compared))
+    yield from _section("Differing rows", *_samples(compared))
+
+
 def _parts(result: Reconciliation) -> Iterator[RenderableType]:
     yield _plain(f"{result.pipeline} · {result.kind} · {words.when(result.started_at)}", "dim")
     yield _plain(words.sentence(result), _TONES[result.verdict])
@@ -45,11 +61,11 @@ def _parts(result: Reconciliation) -> Iterator[RenderableType]:
     if result.accounting.read.count:
         yield from _section("Where every record went", _books(result))
     if result.comparison.differing_buckets:
-        yield from _section("Where the differences lie", *_heat(result))
+        yield from _section("Where the differences lie", *_heat(result.comparison))
     if result.txids:
         yield from _section("Differences by txid", _txids(result))
     if result.comparison.samples:
-        yield from _section("Differing rows", *_samples(result))
+        yield from _section("Differing rows", *_samples(result.comparison))
     if result.expectations:
         yield from _section("Expectations", *_expectations(result))
     if result.next_steps:
@@ -96,8 +112,7 @@ def _books(result: Reconciliation) -> Table:
     return table
 
 
-def _heat(result: Reconciliation) -> Iterator[Text]:
-    compared = result.comparison
+def _heat(compared: Comparison) -> Iterator[Text]:
     step = max(1, -(-len(compared.heat) // _CELLS))
     cells = [sum(compared.heat[at : at + step]) for at in range(0, len(compared.heat), step)]
     hottest = max(cells, default=0)
@@ -117,15 +132,15 @@ def _txids(result: Reconciliation) -> Table:
     return table
 
 
-def _samples(result: Reconciliation) -> Iterator[RenderableType]:
-    samples = result.comparison.samples
+def _samples(compared: Comparison) -> Iterator[RenderableType]:
+    samples = compared.samples
     table = _grid("left", "left", "left")
     for sample in samples[:_SAMPLES]:
         key = ", ".join(f"{name}={_value(text)}" for name, text in sample.key.items())
         style = "dim" if sample.kind is Difference.LATE else "red"
         table.add_row(_plain(sample.kind.value, style), _plain(key), _changes(sample))
     yield table
-    total = words.differing(result)
+    total = words.differing(compared)
     if total > _SAMPLES:
         yield _plain(f"{words.number(min(len(samples), _SAMPLES))} of {words.count(total, 'row')} shown", "dim")
 

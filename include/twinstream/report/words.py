@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twinstream.reconcile.result import Difference, Expectation, Reconciliation, Verdict
+from twinstream.reconcile.result import Comparison, Difference, Expectation, Reconciliation, Verdict
 from twinstream.runtime.status import moment
 from twinstream.transaction import Accounting
 
@@ -49,9 +49,9 @@ def when(micros: int | None) -> str:
     return f"{found[:19].replace('T', ' ')} UTC" if found else "never"
 
 
-def differing(result: Reconciliation) -> int:
+def differing(compared: Comparison) -> int:
     """Rows that differ and should not; late rows are no defect."""
-    return sum(many for kind, many in result.comparison.counts.items() if kind is not Difference.LATE)
+    return sum(many for kind, many in compared.counts.items() if kind is not Difference.LATE)
 
 
 def kinds(counts: Mapping[Difference, int]) -> str:
@@ -68,7 +68,7 @@ def sentence(result: Reconciliation) -> str:
     """The verdict in one sentence."""
     compared = result.comparison
     upto = "" if result.kind == "tables" else f" up to txid {number(result.frontier)}"
-    rows = differing(result)
+    rows = differing(compared)
     if rows:
         named = kinds({kind: many for kind, many in compared.counts.items() if kind is not Difference.LATE})
         return f"{count(rows, 'row')} {'differs' if rows == 1 else 'differ'}{upto}: {named}."

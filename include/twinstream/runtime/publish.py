@@ -19,6 +19,9 @@ from twinstream.sinks.sync import sync_file, sync_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FINAL = "final"
+"""Whether the watermark has passed a row's window: a column of the plain table only."""
+
 
 def publish(
     spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, published: Path
@@ -34,14 +37,14 @@ def publish(
     view = view_of(store, view.base.frontier)
     assert view.base is not None
     operator = definition.pipeline.operator
-    wanted = operator.result_columns(columns) | ({"final": "boolean"} if operator.window else {})
+    wanted = operator.result_columns(columns) | ({FINAL: "boolean"} if operator.window else {})
     table = _open(published, wanted)
     if table.transaction_version(f"{store.generation}:published") == view.base.number:
         return False
     rows = operator.present(state_rows(spark, definition, columns, store, view))
     if operator.window:
         passed = F.timestamp_micros(F.lit(view.watermark).cast("bigint"))
-        rows = rows.withColumn("final", F.coalesce(F.col("window_end") <= passed, F.lit(False)))
+        rows = rows.withColumn(FINAL, F.coalesce(F.col("window_end") <= passed, F.lit(False)))
     folder = f"base-{view.base.number}-{secrets.token_hex(4)}"
     with durable("publish.stage"):
         rows.write.parquet(str(published / folder))

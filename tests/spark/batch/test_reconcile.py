@@ -28,7 +28,9 @@ def test_an_honest_stream_is_equal_and_its_certificate_verifies(home: Home) -> N
     assert result.late.records > 0
     assert all(one.success for one in result.expectations if one.severity != "info")
     assert (home.folder / "reports" / "page_views" / f"{result.id}.html").is_file()
-    checks = verify(home.engine(), load(home.folder, "page_views", None))
+    checks = verify(
+        home.engine(), load(home.folder, "page_views", damage.table_of(home, "page_views").folder.name, None)
+    )
     assert [check for check in checks if check.holds is not True] == []
     assert scrub(home.engine(), "page_views").damaged == ()
 

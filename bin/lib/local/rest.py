@@ -1,0 +1,102 @@
+"""Airflow by its REST API."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
+
+from twinstream.errors import EnvironmentMissing
+
+DONE = ("success", "failed")
+
+
+class Rest:
+    """A user of one Airflow. The token is fetched when it is needed first."""
+
+    def __init__(self, address: str, user: str, password: str) -> None:
+        self._http = httpx.Client(base_url=address, timeout=30.0)
+        self._login = {"username": user, "password": password}
+
+    def is_healthy(self) -> bool:
+        """Whether scheduler, DAG processor, triggerer and database all are."""
+        try:
+            found = self._http.get("/api/v2/monitor/health").json()
+        except (httpx.HTTPError, ValueError):
+            return False
+        return all((found.get(part) or {}).get("status") == "healthy" for part in _PARTS)
+
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """The answer to one request; an error of Airflow's in its own words."""
+        if "Authorization" not in self._http.headers:
+            token = self._answer(self._http.post("/auth/token", json=self._login))["access_token"]
+            self._http.headers["Authorization"] = f"Bearer {token}"
+        return self._answer(self._http.request(method, f"/api/v2{path}", json=body, params=query))
+
+    def dags(self) -> set[str]:
+        return {dag["dag_id"] for dag in self.call("GET", "/dags", limit=100)["dags"]}
+
+    def import_errors(self) -> list[str]:
+        """What is wrong with files in dags/ and plugins/."""
+        found = self.call("GET", "/importErrors")["import_errors"] + self._plugin_errors()
+        return [str(error) for error in found]
+
+    def unpause(self, dag: str) -> None:
+        self.call("PATCH", f"/dags/{dag}", {"is_paused": False})
+
+    def trigger(self, dag: str, conf: dict[str, Any] | None = None) -> str:
+        """Starts a run and returns its id."""
+        run: str = self.call("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": conf or {}})["dag_run_id"]
+        return run
+
+    def runs(self, dag: str) -> list[dict[str, Any]]:
+        """The newest first."""
+        found: list[dict[str, Any]] = self.call("GET", f"/dags/{dag}/dagRuns", order_by="-run_after", limit=20)[
+            "dag_runs"
+        ]
+        return found
+
+    def run(self, dag: str, run: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"/dags/{dag}/dagRuns/{run}")
+        return found
+
+    def tasks(self, dag: str, run: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.call("GET", f"/dags/{dag}/dagRuns/{run}/taskInstances")["task_instances"]
+        return sorted(found, key=lambda task: (task["start_date"] or "~", task["task_id"]))
+
+    def approve(self, dag: str, run: str, task: str) -> None:
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/-1/hitlDetails"
+        self.call("PATCH", path, {"chosen_options": ["Approve"], "params_input": {}})
+
+    def log(self, dag: str, run: str, task: str, attempt: int) -> str:
+        """What a task said, as text."""
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{attempt}"
+        content = self.call("GET", path, full_content=True)["content"]
+        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+
+    def wait_for_dags(self, wanted: set[str], seconds: float = 120.0) -> None:
+        """Returns when the DAG processor has been through the files."""
+        deadline = time.monotonic() + seconds
+        while not wanted <= self.dags():
+            if time.monotonic() > deadline:
+                raise EnvironmentMissing(
+                    f"Airflow does not know {', '.join(sorted(wanted - self.dags()))}: {self.import_errors()}",
+                    next_step="Mend what it says about the files in dags/ and plugins/.",
+                )
+            time.sleep(0.5)
+
+    def _plugin_errors(self) -> list[Any]:
+        found: list[Any] = self.call("GET", "/plugins/importErrors")["import_errors"]
+        return found
+
+    def _answer(self, response: httpx.Response) -> Any:
+        if response.is_error:
+            raise EnvironmentMissing(
+                f"Airflow refused {response.request.method} {response.request.url.path}: {response.text[:300]}",
+                next_step="The logs of its parts tell more.",
+            )
+        return response.json()
+
+
+_PARTS = ("metadatabase", "scheduler", "dag_processor", "triggerer")

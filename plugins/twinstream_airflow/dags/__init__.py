@@ -1,0 +1,1 @@
+"""The DAGs: one builder per family, each making one DAG per pipeline."""

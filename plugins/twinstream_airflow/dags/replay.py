@@ -1,0 +1,39 @@
+"""`<pipeline>__replay`: a new generation under the current definition, then the switch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow.providers.standard.operators.python import ShortCircuitOperator
+from airflow.sdk import DAG
+
+from twinstream_airflow.dags import forms
+from twinstream_airflow.dags.common import on_spark, pipeline_dag
+from twinstream_airflow.operators.base import yes
+from twinstream_airflow.operators.replay import PromoteOperator, ReplayOperator
+
+if TYPE_CHECKING:
+    from twinstream.pipeline import Definition
+
+ABOUT = (
+    "Builds a new generation under the current definition from the whole source, beside the one that readers see, "
+    "then switches readers to it in one step. This is the way on after a change of the definition that changes "
+    "results."
+)
+
+
+def replay_dag(definition: Definition) -> DAG:
+    """The replay DAG of a pipeline."""
+    with pipeline_dag(
+        definition,
+        "replay",
+        schedule=None,
+        about=ABOUT,
+        params={"promote": forms.promote(), "reason": forms.reason()},
+        max_active_runs=1,
+    ) as dag:
+        replay = ReplayOperator(task_id="replay", pipeline=definition.name, **on_spark(definition))
+        wanted = ShortCircuitOperator(task_id="wanted", python_callable=yes, op_args=["{{ params.promote }}"])
+        promote = PromoteOperator(task_id="promote", pipeline=definition.name)
+        replay >> wanted >> promote
+    return dag

@@ -1,0 +1,1 @@
+"""Operators: each a thin use of the engine."""

@@ -1,0 +1,67 @@
+"""Freshness: is the last verdict recent enough, and is data waiting for too long?"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from twinstream_airflow import settings
+from twinstream_airflow.operators.base import TwinstreamOperator
+from twinstream_airflow.running.failures import in_airflows_words
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from twinstream.ledger import Generation, Ledger
+
+
+class FreshnessOperator(TwinstreamOperator):
+    """Fails, and so notifies, where a pipeline is staler than its policy allows: also when no run ever came."""
+
+    def __init__(
+        self, *, max_verdict_age: timedelta | None = None, max_lag: timedelta | None = None, **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self.max_verdict_age = max_verdict_age
+        self.max_lag = max_lag
+
+    def work(self, context: Context) -> dict[str, Any]:
+        from twinstream.cli.standing import existing_ledger
+
+        with in_airflows_words(), existing_ledger(settings.of_task().ledger_url) as ledger:
+            generation = ledger.generations.current(self.pipeline) if ledger else None
+            age = _age(ledger, generation) if ledger and generation else None
+            lag = _lag(ledger, generation) if ledger and generation else timedelta()
+        complaints = []
+        if self.max_verdict_age is not None and (age is None or age > self.max_verdict_age):
+            said = "it was never reconciled" if age is None else f"its last verdict is {_rounded(age)} old"
+            complaints.append(f"{said} (allowed: {_rounded(self.max_verdict_age)})")
+        if self.max_lag is not None and lag > self.max_lag:
+            complaints.append(f"data has been waiting for {_rounded(lag)} (allowed: {_rounded(self.max_lag)})")
+        if complaints:
+            raise AirflowFailException(f"{self.pipeline} is not fresh: {'; '.join(complaints)}.")
+        return {"verdict_age": None if age is None else age.total_seconds(), "lag": lag.total_seconds()}
+
+
+def _age(ledger: Ledger, generation: Generation) -> timedelta | None:
+    """Since the last reconciliation of the whole result; None if there was none."""
+    ends = [run.ended_at for run in ledger.runs.done(generation.id, "reconcile") if run.ended_at and not run.scope]
+    return _since(ledger, max(ends)) if ends else None
+
+
+def _lag(ledger: Ledger, generation: Generation) -> timedelta:
+    """Since the oldest open txid was planned."""
+    oldest = ledger.batches.backlog(generation.id)[3]
+    return timedelta() if oldest is None else _since(ledger, oldest)
+
+
+def _since(ledger: Ledger, moment: int) -> timedelta:
+    with ledger.database.read() as connection:
+        now = ledger.database.now(connection)
+    return timedelta(microseconds=max(0, now - moment))
+
+
+def _rounded(span: timedelta) -> str:
+    return str(timedelta(seconds=round(span.total_seconds())))

@@ -1,0 +1,33 @@
+"""Leaving out what follows when there is nothing for it to do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import SkipMixin
+
+from twinstream_airflow.operators.base import TwinstreamOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class SkippingOperator(TwinstreamOperator, SkipMixin):
+    """Can leave out tasks after it."""
+
+    inherits_from_skipmixin = True
+
+    def skip_all(self, context: Context, result: Mapping[str, Any]) -> None:
+        """Ends this task with a result and leaves out everything after it."""
+        self._skip(context, result, context["task"].get_flat_relatives(upstream=False))
+
+    def skip_some(self, context: Context, result: Mapping[str, Any], task_ids: Collection[str]) -> None:
+        """Ends this task with a result and leaves out these tasks only."""
+        after = context["task"].get_flat_relatives(upstream=False)
+        self._skip(context, result, [task for task in after if task.task_id in task_ids])
+
+    def _skip(self, context: Context, result: Mapping[str, Any], tasks: Collection[Any]) -> None:
+        """Airflow ends a task that skips others right there: what it would return is to be pushed before."""
+        context["ti"].xcom_push(key="return_value", value=dict(result))
+        self.skip(ti=context["ti"], tasks=tasks)

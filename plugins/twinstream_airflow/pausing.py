@@ -1,0 +1,27 @@
+"""Pausing a pipeline by the ledger's journal: micro-batches then plan and drain nothing until it is resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from twinstream.ledger import Ledger
+
+PAUSED = "paused"
+RESUMED = "resumed"
+
+
+def paused(ledger: Ledger, generation: int) -> str | None:
+    """Why the pipeline is paused; None where it is not."""
+    newest = ledger.journal.last(generation, (PAUSED, RESUMED))
+    return str(newest["detail"]) if newest and newest["kind"] == PAUSED else None
+
+
+def pause(ledger: Ledger, generation: int, reason: str) -> None:
+    """No micro-batch of this pipeline does anything from now on."""
+    ledger.journal.add(generation, PAUSED, reason)
+
+
+def resume(ledger: Ledger, generation: int, reason: str) -> None:
+    """Micro-batches go on."""
+    ledger.journal.add(generation, RESUMED, reason)

@@ -1,0 +1,1 @@
+"""Triggers: what starts a DAG by itself."""

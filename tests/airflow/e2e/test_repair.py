@@ -1,0 +1,125 @@
+"""Reconciliation and repair on a booted Airflow: found, asked, answered, mended, proven."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.airflow.e2e.world import World, wait_for
+from twinstream.errors import EnvironmentMissing
+
+
+def damage(world: World, name: str) -> None:
+    """Somebody changes rows behind our back."""
+    table = next((world.home / "tables" / name / "_twinstream").glob("g*-*"))
+    for kind in ("base", "partial"):
+        done = DeltaTable(str(table)).update(updates={"views": "views + 7"}, predicate=f"_kind = '{kind}'")
+        if done["num_updated_rows"]:
+            return
+    raise AssertionError("nothing to damage")
+
+
+def found_different(world: World, name: str) -> str:
+    """Streams, damages and reconciles; returns the repair run that this called for."""
+    world.write(name, 0, 2)
+    assert world.run(f"{name}__microbatch")[1] == "success"
+    damage(world, name)
+    world.rest.unpause(f"{name}__repair")
+    run, state = world.run(f"{name}__reconcile")
+    assert state == "failed", world.states(f"{name}__reconcile", run)
+    assert world.rest.run(f"{name}__reconcile", run)["note"].startswith("Different as of txid 2: ")
+    assert "Different as of txid 2" in world.log(f"{name}__reconcile", run, "verdict")
+    repairs = world.rest.runs(f"{name}__repair")
+    assert len(repairs) == 1
+    return str(repairs[0]["dag_run_id"])
+
+
+def answer(world: World, dag: str, run: str, option: str) -> Any:
+    path = f"/dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
+    return world.rest.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
+
+
+def test_a_difference_is_found_refused_then_approved_and_mended(world: World) -> None:
+    dag = "mended__repair"
+    refused = found_different(world, "mended")
+    world.task_reaches(dag, refused, "approve", "awaiting_input")
+    answer(world, dag, refused, "Reject")
+    assert world.ended(dag, refused) == "success"
+    assert world.states(dag, refused)["repair"] == "skipped"
+
+    approved = world.start(dag)
+    world.task_reaches(dag, approved, "approve", "awaiting_input")
+    assert world.run("mended__reconcile")[1] == "failed", (
+        "waiting for a person must not hold up the next reconciliation"
+    )
+    answer(world, dag, approved, "Approve")
+    with pytest.raises(EnvironmentMissing, match="refused"):
+        answer(world, dag, approved, "Approve")
+    assert world.ended(dag, approved) == "success", world.states(dag, approved)
+    world.assert_true("mended", 2)
+    assert world.result(dag, approved, "repair")["verdict"] == "equal"
+
+    run, state = world.run("mended__reconcile")
+    assert state == "success"
+    assert world.states("mended__reconcile", run)["repair"] == "skipped"
+    assert world.rest.run("mended__reconcile", run)["note"] == "Equal as of txid 2"
+
+
+def test_nobody_answering_means_no(world: World) -> None:
+    dag = "unanswered__repair"
+    run = found_different(world, "unanswered")
+    assert world.ended(dag, run) == "success"
+    states = world.states(dag, run)
+    assert (states["approve"], states["repair"]) == ("success", "skipped")
+
+
+def test_a_policy_of_repairing_by_itself_asks_nobody(world: World) -> None:
+    dag = "automatic__repair"
+    run = found_different(world, "automatic")
+    assert world.ended(dag, run) == "success", world.states(dag, run)
+    world.assert_true("automatic", 2)
+
+
+def test_a_recomputation_starts_the_reconciliation_at_its_frontier(world: World) -> None:
+    world.write("controlled", 0, 2)
+    assert world.run("controlled__microbatch")[1] == "success"
+    world.rest.unpause("controlled__reconcile")
+    assert world.run("controlled__recompute")[1] == "success"
+    world.write("controlled", 2, 1)
+    assert world.run("controlled__microbatch")[1] == "success"
+    found = wait_for(lambda: world.rest.runs("controlled__reconcile"), 60, "the reconciliation")[0]["dag_run_id"]
+    assert world.ended("controlled__reconcile", found) == "success"
+    states = world.states("controlled__reconcile", found)
+    assert states["compare.recompute"] == "skipped"
+    assert world.result("controlled__reconcile", found, "compare.reconcile")["frontier"] == 2
+
+
+def test_a_frontier_that_was_never_reached_is_refused_by_the_first_task(world: World) -> None:
+    run, state = world.run("controlled__recompute", {"frontier": 99})
+    assert state == "failed"
+    assert world.task("controlled__recompute", run, "frontier")["try_number"] == 1
+    assert "99" in world.log("controlled__recompute", run, "frontier")
+    with pytest.raises(EnvironmentMissing, match="frontier"):
+        world.rest.trigger("controlled__recompute", {"frontier": 0})
+
+
+def test_a_paused_pipeline_drains_nothing_until_it_is_resumed(world: World) -> None:
+    before = world.frontier("controlled")
+    run, state = world.run("controlled__control", {"action": "pause", "reason": "the source is being moved"})
+    assert state == "success"
+    world.write("controlled", 3, 1)
+    run, state = world.run("controlled__microbatch")
+    assert (state, world.states("controlled__microbatch", run)["drain"]) == ("success", "skipped")
+    assert world.rest.run("controlled__microbatch", run)["note"] == "Paused: the source is being moved"
+    assert world.frontier("controlled") == before
+    assert world.run("controlled__control", {"action": "resume", "reason": "it is there"})[1] == "success"
+    wait_for(lambda: world.frontier("controlled") == before + 1, 60, "the drain that goes on")
+
+
+def test_maintenance_and_freshness_run(world: World) -> None:
+    run, state = world.run("twinstream__maintenance")
+    assert state == "success", world.states("twinstream__maintenance", run)
+    assert list((world.home / "backups").glob("ledger-*.jsonl"))
+    assert world.run("twinstream__freshness")[1] == "success"
