@@ -22,6 +22,9 @@ INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.facto
 COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
 """Most tests look at few rows: there interpreting a query is quicker than compiling it. See `compiled`."""
 
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A test run is over before Java's optimising compiler would pay; on few cores it only takes time from the tests."""
+
 # Another Spark on this machine must not lend its jars or settings to the tests.
 for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
     os.environ.pop(name, None)
@@ -78,6 +81,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.driver.extraJavaOptions": SHORT_LIVED,
         **INTERPRETED,
     }
     builder = SparkSession.builder.master("local[2]").appName("twinstream-tests")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import psutil
 import psycopg
 import pytest
 
+from bin.lib.local.processes import Started, stop
 from tests.deploy.cluster import (
     ROOT,
     ClusterHome,
@@ -85,18 +87,25 @@ print(*(row[0] for row in rows))
     assert all(place.endswith(".zip/twinstream/__init__.py") for place in places), places
 
 
-def test_who_does_not_know_the_secret_gets_no_executors(shared: Path) -> None:
+def test_who_does_not_know_the_secret_is_turned_away(shared: Path) -> None:
     settings = started(shared) | {"SPARK_CONF_DIR": str(shared)}
     env = environment(shared, TWINSTREAM_JARS=str(ROOT / ".jars")) | settings
     program = (
         "from twinstream.settings import Settings\nfrom twinstream.spark import open_session\n"
-        "print(open_session(Settings.from_env(), 'stranger').range(8).count())"
+        "open_session(Settings.from_env(), 'stranger').range(8).count()"
     )
-    before = cores(shared)
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=200)
-    assert done.returncode != 0
-    assert done.stdout == ""
-    assert cores(shared) == before
+    before, log = cores(shared), shared / "cluster" / "spark" / "master.log"
+    stranger = subprocess.Popen([sys.executable, "-c", program], env=env, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while "SASL" not in log.read_text() and time.monotonic() < deadline:
+            assert stranger.poll() is None
+            time.sleep(0.2)
+        assert "Expected SaslMessage" in log.read_text()
+        assert cores(shared) == before
+    finally:
+        stop(Started.of("stranger", stranger), seconds=5)
+        stranger.wait()
 
 
 def test_no_secret_is_on_a_command_line(shared: Path) -> None:

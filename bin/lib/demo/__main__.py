@@ -22,9 +22,10 @@ def main() -> NoReturn:
     """Exit code 0 when every verdict was as it must be, 1 when one was not, 130 when it was interrupted."""
     parser = argparse.ArgumentParser(prog="bin/demo")
     parser.add_argument("--once", action="store_true")
+    parser.add_argument("--home", type=Path, default=ROOT / ".demo")
     given = parser.parse_args()
     listen()
-    parts = Parts(ROOT, ROOT / ".demo")
+    parts = Parts(ROOT, given.home)
     story: Story | None = None
     good = False
     try:

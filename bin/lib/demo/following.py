@@ -12,16 +12,17 @@ from twinstream.errors import EnvironmentMissing
 
 TELLING = ("running", "success", "failed", "skipped", "upstream_failed", "up_for_retry", "awaiting_input")
 RUN_SECONDS = 600.0
+STARTED_BY = {"manual": "by request", "scheduled": "by its schedule", "asset_triggered": "by new data"}
 
 
 def follow(rest: Rest, dag: str, run: str, asked: Callable[[str], None] | None = None) -> dict[str, Any]:
     """The run when it has ended. `asked` is called with each task that waits for a person."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str, str, int]] = set()
     deadline = time.monotonic() + RUN_SECONDS
     while time.monotonic() < deadline:
         found = rest.run(dag, run)
         for task in rest.tasks(dag, run):
-            step = (task["task_id"], task["state"])
+            step = (task["task_id"], task["state"], task["try_number"])
             if task["state"] not in TELLING or step in seen:
                 continue
             seen.add(step)
@@ -35,6 +36,21 @@ def follow(rest: Rest, dag: str, run: str, asked: Callable[[str], None] | None =
     raise EnvironmentMissing(
         f"{dag} had not ended after {RUN_SECONDS:g} s.", next_step="Airflow's page and logs show where it is."
     )
+
+
+def follow_all(rest: Rest, dag: str) -> bool:
+    """Follows whatever runs a DAG has until none is left, oldest first; whether all of them succeeded."""
+    ends = []
+    while open_runs := [run for run in rest.runs(dag) if run["state"] not in DONE]:
+        run = next((run for run in open_runs if run["state"] == "running"), None)
+        if run is None:
+            time.sleep(0.5)
+            continue
+        say(f"{dag:<24} started {STARTED_BY.get(run['run_type'], 'by ' + run['run_type'])}")
+        ends.append(follow(rest, dag, run["dag_run_id"])["state"])
+        if ends[-1] != "success":
+            explain(rest, dag, run["dag_run_id"])
+    return set(ends) == {"success"}
 
 
 def wait_for_run(rest: Rest, dag: str, known: set[str], seconds: float = 60.0) -> str:
@@ -54,10 +70,10 @@ def runs_of(rest: Rest, dag: str) -> set[str]:
 
 
 def explain(rest: Rest, dag: str, run: str) -> None:
-    """The last words of the tasks that failed."""
+    """What went wrong in the tasks that failed."""
     for task in rest.tasks(dag, run):
         if task["state"] == "failed":
-            for line in rest.log(dag, run, task["task_id"], task["try_number"]).splitlines()[-15:]:
+            for line in rest.errors(dag, run, task["task_id"], task["try_number"]):
                 say(f"{task['task_id']}: {line}")
 
 

@@ -63,14 +63,13 @@ class Parts:
         write_defaults(spark.conf, self.state.secret("spark"), Path(os.environ["TWINSTREAM_JARS"]), {})
         say("Starting Spark Connect, so that no task has to wait for a Spark of its own")
         process = self.state.start("connect", partial(spark.connect, "local[2]", port, token))
+        spark.wait_for_connect(process, port)
         say("Starting Airflow: api-server, scheduler, dag-processor, triggerer (half a minute or so)")
         connection = {"conn_type": "spark_connect", "host": "sc://localhost", "port": port, "password": token}
         settings = self.settings() | {"AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection)}
         password = self.state.secret("admin")
         self.airflow = Airflow(self.root, self.home / "airflow", free_port(), password, settings)
-        rest = self.airflow.start(self.state)
-        spark.wait_for_connect(process, port)
-        return rest
+        return self.airflow.start(self.state)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

@@ -71,9 +71,14 @@ class Rest:
 
     def log(self, dag: str, run: str, task: str, attempt: int) -> str:
         """What a task said, as text."""
-        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{attempt}"
-        content = self.call("GET", path, full_content=True)["content"]
-        return "\n".join(str(line.get("event", line)) if isinstance(line, dict) else str(line) for line in content)
+        return "\n".join(self._told(line) for line in self._lines(dag, run, task, attempt))
+
+    def errors(self, dag: str, run: str, task: str, attempt: int) -> list[str]:
+        """What a try of a task logged as errors, each with the exceptions behind it."""
+        lines = self._lines(dag, run, task, attempt)
+        return [
+            self._told(line) for line in lines if isinstance(line, dict) and line.get("level") in ("error", "critical")
+        ]
 
     def wait_for_dags(self, wanted: set[str], seconds: float = 120.0) -> None:
         """Returns when the DAG processor has been through the files."""
@@ -85,6 +90,18 @@ class Rest:
                     next_step="Mend what it says about the files in dags/ and plugins/.",
                 )
             time.sleep(0.5)
+
+    def _lines(self, dag: str, run: str, task: str, attempt: int) -> list[Any]:
+        path = f"/dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{attempt}"
+        found: list[Any] = self.call("GET", path, full_content=True)["content"]
+        return found
+
+    @staticmethod
+    def _told(line: Any) -> str:
+        if not isinstance(line, dict):
+            return str(line)
+        causes = [f"{one['exc_type']}: {one['exc_value']}" for one in line.get("error_detail") or []]
+        return " ".join([str(line.get("event", line)), *causes])
 
     def _plugin_errors(self) -> list[Any]:
         found: list[Any] = self.call("GET", "/plugins/importErrors")["import_errors"]

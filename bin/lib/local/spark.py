@@ -150,11 +150,15 @@ class Spark:
                 return found[1]
             self._require_alive(name, process)
             time.sleep(0.1)
-        raise EnvironmentMissing(f"The Spark {name} did not start.", next_step=f"Its log: {self.log(name)}.")
+        raise EnvironmentMissing(f"{_title(name)} did not start.", next_step=f"Its log: {self.log(name)}.")
 
     def _require_alive(self, name: str, process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             raise EnvironmentMissing(
-                f"The Spark {name} ended with exit code {process.returncode} while starting: {tail(self.log(name))}",
+                f"{_title(name)} ended with exit code {process.returncode} while starting: {tail(self.log(name))}",
                 next_step="Mend what it says, then start again.",
             )
+
+
+def _title(name: str) -> str:
+    return "The Spark Connect server" if name == "connect" else f"The Spark {name}"

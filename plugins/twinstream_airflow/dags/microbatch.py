@@ -33,7 +33,12 @@ def microbatch_dag(definition: Definition) -> DAG:
         params={"max_batches": forms.max_batches(), "batch_records": forms.batch_records()},
         max_active_runs=1,
     ) as dag:
-        plan = PlanOperator(task_id="plan", pipeline=name, batch_records="{{ params.batch_records }}")
+        plan = PlanOperator(
+            task_id="plan",
+            pipeline=name,
+            batch_records="{{ params.batch_records }}",
+            execution_timeout=definition.pipeline.orchestration.duration("timeout"),
+        )
         drain = DrainOperator(
             task_id="drain",
             pipeline=name,

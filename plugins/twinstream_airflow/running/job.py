@@ -108,6 +108,7 @@ class Job(ABC):
             "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON") or sys.executable,
             "PYTHONPATH": os.pathsep.join(filter(None, search)),
             "PYTHONUNBUFFERED": "1",
+            "COLUMNS": "120",
         }
 
     def _heard(self, lines: Iterable[str]) -> Iterator[str]:
