@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.listeners import hookimpl
 
+from twinstream_airflow.notes import KEY
+
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
 
 log = logging.getLogger(__name__)
-
-KEY = "twinstream_note"
 
 
 @hookimpl

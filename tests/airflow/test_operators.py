@@ -35,7 +35,7 @@ def execute(task: Any, **context: Any) -> tuple[Any, TaskInstance]:
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     instance = TaskInstance(task)
-    given = {"ti": instance, "task": task, "triggering_asset_events": {}, **context}
+    given = {"ti": instance, "task": task, "triggering_asset_events": {}, "params": {}, **context}
     try:
         result = type(task).execute.__wrapped__(task, given)
     except DownstreamTasksSkipped as skip:
@@ -210,8 +210,11 @@ def test_upkeep_of_a_pipeline_that_was_never_run_is_skipped(source: Path) -> Non
     from airflow.sdk.exceptions import AirflowSkipException
 
     for task in ("fold", "clean", "scrub"):
-        with pytest.raises(AirflowSkipException):
-            execute(task_of("twinstream__maintenance", f"page_views.{task}"))
+        found = task_of("twinstream__maintenance", f"page_views.{task}")
+        with pytest.raises(AirflowSkipException, match=r"committed nothing|not been run"):
+            execute(found)
+        with pytest.raises(AirflowSkipException, match="not asked for"):
+            execute(found, params={"pipelines": ["orders"]})
 
 
 def test_a_generation_that_is_not_proven_is_not_promoted_and_promoting_nothing_changes_nothing(source: Path) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ENGINE = Path(__file__).resolve().parents[2] / "include" / "twinstream"
-ELSEWHERE = ("generator", "cli")
-"""Rooms that write nothing the protocol relies on: made-up events, and what a person asks to be written to a file."""
+ELSEWHERE = ("generator", "cli", "shipping")
+"""Rooms that write nothing the protocol relies on: made-up events, what a person asks to be written to a file, and the
+engine's code for executors, named by its content."""
 
 DURABLE_CALLS = {
     "create_write_transaction", "create_checkpoint", "write_table", "parquet", "rmtree", "unlink", "replace", "rename",

@@ -104,6 +104,11 @@ class Prepared:
         """Readers see a second generation, and the first one is still there."""
         self._after("drained", folder, lambda stage: stage.good(["replay", "page_views"]))
 
+    def _recomputed(self, folder: Path) -> None:
+        """A batch result that a newer one has taken the place of."""
+        again = ["recompute", "page_views", "--frontier"]
+        self._after("drained", folder, lambda stage: [stage.good([*again, txid]) for txid in ("1", "2")])
+
     def _mended(self, folder: Path) -> None:
         """A person has a file of mended records to bring back."""
         self._after("drained", folder, lambda stage: (folder / "mended.json").write_text(MENDED))

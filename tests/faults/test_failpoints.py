@@ -59,6 +59,7 @@ SCENES: dict[str, tuple[str, list[str]]] = {
     "sink.replace": ("folded", CLEAN),
     "clean.delete": ("folded", CLEAN),
     "ledger.deleted": ("folded", CLEAN),
+    "clean.batch": ("recomputed", CLEAN),
 }
 ELSEWHERE = {
     "ledger.renew": "tests/faults/test_processes.py::test_killed_in_the_heartbeat_the_next_one_goes_on",
@@ -72,6 +73,7 @@ ELSEWHERE = {
     "ledger.rebuild": "tests/faults/test_ledger_steps.py::test_a_rebuild_is_done_as_a_whole_or_not_at_all",
     "ledger.run-failed": "tests/faults/test_ledger_steps.py::test_a_run_that_is_killed_is_taken_over",
     "ledger.run-renew": "tests/faults/test_ledger_steps.py::test_a_run_that_is_killed_is_taken_over",
+    "ledger.journal": "tests/faults/test_ledger_steps.py::test_what_a_person_asked_for_is_noted_or_it_is_not",
     "ledger.pin": "tests/faults/test_ledger_steps.py::test_a_pin_whose_reader_is_killed_runs_out",
     "ledger.unpin": "tests/faults/test_ledger_steps.py::test_a_pin_whose_reader_is_killed_runs_out",
 }

@@ -17,6 +17,7 @@ from twinstream.transaction import State
 BACKUP = ["ledger", "backup", "{home}/backup.jsonl"]
 RESTORE = ["ledger", "restore", "{home}/backup.jsonl"]
 REBUILD = ["ledger", "rebuild", "page_views"]
+JOURNAL = "ledger.journal"
 SIDES = pytest.mark.parametrize("side", ["before", "after"])
 
 
@@ -131,3 +132,19 @@ def test_a_run_that_is_killed_is_taken_over(
     bench.clock.passes(121)
     again = runs.start(wanted, "two", 60)
     assert (again.id, again.folder, again.result) == (run.id, "batch/a", {"chunks": ["1-2"]})
+
+
+@SIDES
+def test_what_a_person_asked_for_is_noted_or_it_is_not(
+    bench: Bench, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hit(name: str) -> None:
+        if name == f"{JOURNAL}:{side}":
+            raise Killed(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(failpoints, "hit", hit)
+        with pytest.raises(Killed):
+            bench.ledger.journal.add(bench.id, "paused", "a holiday")
+    found = bench.ledger.journal.last(bench.id, ("paused",))
+    assert (found is not None) == (side == "after")

@@ -12,45 +12,61 @@ from twinstream.errors import EnvironmentMissing
 
 TELLING = ("running", "success", "failed", "skipped", "upstream_failed", "up_for_retry", "awaiting_input")
 RUN_SECONDS = 600.0
-STARTED_BY = {"manual": "by request", "scheduled": "by its schedule", "asset_triggered": "by new data"}
+STARTED_BY = {"manual": "was asked for", "scheduled": "was due", "asset_triggered": "was woken by data"}
+
+
+class _Teller:
+    """Tells what is new about runs; each step of a task once."""
+
+    def __init__(self, rest: Rest, asked: Callable[[str], None] | None = None) -> None:
+        self._rest = rest
+        self._asked = asked
+        self._told: set[tuple[Any, ...]] = set()
+
+    def tell(self, run: dict[str, Any]) -> bool:
+        """Whether the run has ended."""
+        dag, name = run["dag_id"], run["dag_run_id"]
+        if run["state"] != "queued" and self._is_new(dag, name):
+            say(f"{dag:<24} {STARTED_BY.get(run['run_type'], run['run_type'])}")
+        for task in self._rest.tasks(dag, name):
+            state = task["state"]
+            if state in TELLING and self._is_new(dag, name, task["task_id"], state, task["try_number"]):
+                say(f"{dag:<24} {task['task_id']:<20} {state.replace('_', ' ')}{_took(task)}")
+                if state == "awaiting_input" and self._asked is not None:
+                    self._asked(task["task_id"])
+        ended = run["state"] in DONE
+        if ended and self._is_new(dag, name, run["state"]):
+            say(f"{dag:<24} {run['state']}{': ' + run['note'] if run.get('note') else ''}")
+        return ended
+
+    def _is_new(self, *step: Any) -> bool:
+        new = step not in self._told
+        self._told.add(step)
+        return new
 
 
 def follow(rest: Rest, dag: str, run: str, asked: Callable[[str], None] | None = None) -> dict[str, Any]:
     """The run when it has ended. `asked` is called with each task that waits for a person."""
-    seen: set[tuple[str, str, int]] = set()
+    teller = _Teller(rest, asked)
     deadline = time.monotonic() + RUN_SECONDS
-    while time.monotonic() < deadline:
-        found = rest.run(dag, run)
-        for task in rest.tasks(dag, run):
-            step = (task["task_id"], task["state"], task["try_number"])
-            if task["state"] not in TELLING or step in seen:
-                continue
-            seen.add(step)
-            say(f"{dag:<24} {task['task_id']:<22} {task['state'].replace('_', ' ')}{_took(task)}")
-            if task["state"] == "awaiting_input" and asked is not None:
-                asked(task["task_id"])
-        if found["state"] in DONE:
-            say(f"{dag:<24} {'':<22} {found['state']}{': ' + found['note'] if found.get('note') else ''}")
-            return found
-        time.sleep(1.0)
-    raise EnvironmentMissing(
-        f"{dag} had not ended after {RUN_SECONDS:g} s.", next_step="Airflow's page and logs show where it is."
-    )
+    while not teller.tell(found := rest.run(dag, run)):
+        _require_time(deadline, dag)
+    return found
 
 
-def follow_all(rest: Rest, dag: str) -> bool:
-    """Follows whatever runs a DAG has until none is left, oldest first; whether all of them succeeded."""
-    ends = []
-    while open_runs := [run for run in rest.runs(dag) if run["state"] not in DONE]:
-        run = next((run for run in open_runs if run["state"] == "running"), None)
-        if run is None:
-            time.sleep(0.5)
-            continue
-        say(f"{dag:<24} started {STARTED_BY.get(run['run_type'], 'by ' + run['run_type'])}")
-        ends.append(follow(rest, dag, run["dag_run_id"])["state"])
-        if ends[-1] != "success":
-            explain(rest, dag, run["dag_run_id"])
-    return set(ends) == {"success"}
+def follow_all(rest: Rest, *dags: str) -> bool:
+    """Follows whatever runs the DAGs have until none is left; whether all of them succeeded."""
+    teller = _Teller(rest)
+    deadline = time.monotonic() + RUN_SECONDS
+    while True:
+        runs = [run for dag in dags for run in reversed(rest.runs(dag))]
+        ends = [teller.tell(run) for run in runs]
+        if all(ends):
+            break
+        _require_time(deadline, " and ".join(dags))
+    for run in runs:
+        explain(rest, run["dag_id"], run["dag_run_id"])
+    return all(run["state"] == "success" for run in runs)
 
 
 def wait_for_run(rest: Rest, dag: str, known: set[str], seconds: float = 60.0) -> str:
@@ -75,6 +91,14 @@ def explain(rest: Rest, dag: str, run: str) -> None:
         if task["state"] == "failed":
             for line in rest.errors(dag, run, task["task_id"], task["try_number"]):
                 say(f"{task['task_id']}: {line}")
+
+
+def _require_time(deadline: float, what: str) -> None:
+    if time.monotonic() > deadline:
+        raise EnvironmentMissing(
+            f"{what} had not ended after {RUN_SECONDS:g} s.", next_step="Airflow's page and logs show where it is."
+        )
+    time.sleep(1.0)
 
 
 def _took(task: dict[str, Any]) -> str:

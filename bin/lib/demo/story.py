@@ -65,8 +65,7 @@ class Story:
         say(f"Unpaused {', '.join(sorted(wanted))}")
         for dag in drains:
             self.rest.trigger(dag)
-        ends = [follow_all(self.rest, dag) for dag in drains]
-        return all(ends)
+        return follow_all(self.rest, *drains)
 
     def _succeeded(self, dag: str, run: str, asked: Callable[[str], None] | None = None) -> bool:
         good = bool(follow(self.rest, dag, run, asked)["state"] == "success")

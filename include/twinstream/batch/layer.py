@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from twinstream.batch.clean import clean_batches
 from twinstream.batch.recompute import Recompute
 from twinstream.batch.scope import EVERYTHING, Scope
 from twinstream.batch.serve import batch_result, newest_batch, serving_result
@@ -50,6 +51,13 @@ class BatchLayer:
             self.engine.settings.home, progress or Progress(),
         )  # fmt: skip
         return work.run(frontier, fitted, accept_changes=accept_changes, context=context)
+
+    def clean(self, name: str, retain_seconds: float | None = None) -> int:
+        """Deletes batch results that nothing needs any more; says how many."""
+        definition = self.engine.definition(name)
+        generation = self.engine.generation(definition)
+        retain = definition.pipeline.sink.retain_seconds if retain_seconds is None else retain_seconds
+        return clean_batches(self.engine.ledger, generation.id, self.engine.settings.home, retain)
 
     def newest(self, name: str, at_most: int | None = None) -> Run | None:
         """The newest whole batch result."""

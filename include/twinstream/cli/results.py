@@ -91,18 +91,20 @@ def clean(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove what no reader needs any more: superseded partials and bases, leftovers of failed attempts."""
+    """Remove what nobody needs any more: superseded partials, bases and batch results, leftovers of failed attempts."""
+    from twinstream.batch.layer import BatchLayer
+
+    kept = None if retain is None else retain * 3600
     with engine() as opened:
-        done = opened.clean(
-            pipeline, None if retain is None else retain * 3600, None if grace is None else grace * 3600
-        )
+        done = opened.clean(pipeline, kept, None if grace is None else grace * 3600)
+        batches = BatchLayer(opened).clean(pipeline, kept)
     data = {
         "pipeline": pipeline, "kept_from": done.kept_from, "removed": done.removed, "deleted": done.deleted,
-        "leftovers": done.leftovers,
+        "leftovers": done.leftovers, "batches": batches,
     }  # fmt: skip
     emit(data, as_json, lambda: say(
-        f"Took {done.removed} files out of the table, deleted {done.deleted}, and the leftovers of {done.leftovers} "
-        f"attempts. Results are kept from txid {done.kept_from} on."
+        f"Took {done.removed} files out of the table, deleted {done.deleted}, the leftovers of {done.leftovers} "
+        f"attempts and {batches} batch results. Results are kept from txid {done.kept_from} on."
     ))  # fmt: skip
 
 

@@ -140,6 +140,12 @@ class Runs:
         with self._db.read() as connection:
             return [_run(row) for row in connection.execute(statement.order_by(runs.c.id.desc()).limit(limit))]
 
+    def ended(self, generation: int, kind: str) -> list[Run]:
+        """Runs that ended, well or not."""
+        mine = and_(runs.c.generation == generation, runs.c.kind == kind, runs.c.state.in_((DONE, FAILED)))
+        with self._db.read() as connection:
+            return [_run(row) for row in connection.execute(select(runs).where(mine).order_by(runs.c.id))]
+
     def newest(self, generation: int, limit: int = 20) -> list[Run]:
         """The newest runs of any kind and state."""
         statement = select(runs).where(runs.c.generation == generation).order_by(runs.c.id.desc()).limit(limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from airflow.sdk import Param
 
 from twinstream_airflow.operators.control import ACTIONS
@@ -118,6 +120,30 @@ def file() -> Param:
         title="File",
         description="For reinject: a file of mended records, one a line, as `twinstream dead --export` wrote them. "
         "It is read where the task runs.",
+    )
+
+
+def pipelines(names: Sequence[str]) -> Param:
+    """Which pipelines to look after."""
+    return Param(
+        [],
+        type="array",
+        items={"type": "string", "enum": list(names)},
+        examples=list(names),
+        title="Pipelines",
+        description="Only these pipelines. Leave it empty for all of them.",
+    )
+
+
+def backups() -> Param:
+    """How many backups of the ledger to keep."""
+    return Param(
+        7,
+        type="integer",
+        minimum=1,
+        maximum=1000,
+        title="Backups to keep",
+        description="How many backups of the ledger are kept; older ones are deleted.",
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, Param, TaskGroup, TriggerRule
+from airflow.sdk import DAG, TaskGroup, TriggerRule
 
+from twinstream_airflow.dags import forms
 from twinstream_airflow.dags.common import QUICK, START, on_spark, timetable
 from twinstream_airflow.notify import notifiers
 from twinstream_airflow.operators.upkeep import BackupOperator, CleanOperator, FoldOperator, ScrubOperator
@@ -34,7 +35,7 @@ def maintenance_dag(definitions: Sequence[Definition]) -> DAG:
         max_active_tasks=2,
         doc_md=ABOUT,
         tags={"twinstream", "maintenance"},
-        params={"backups": Param(7, type="integer", minimum=1, maximum=1000, title="Backups to keep")},
+        params={"pipelines": forms.pipelines([one.name for one in definitions]), "backups": forms.backups()},
         default_args={
             "owner": "twinstream",
             "retries": 2,

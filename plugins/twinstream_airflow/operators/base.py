@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from twinstream.settings import Settings
     from twinstream_airflow.running.job import Job
 
-NOTE = "twinstream_note"
-"""The XCom whose newest value a listener puts on the DAG run as its note."""
-
 
 class EngineOperator(BaseOperator):
     """Uses the engine. What goes wrong is in the log as one line before Airflow shows where it was raised."""
@@ -141,8 +138,3 @@ def number(value: object) -> int | None:
 def yes(value: object) -> bool:
     """Yes or no out of a template."""
     return str(value).strip().lower() == "true"
-
-
-def note(context: Context, text: str) -> None:
-    """Leaves a note on the DAG run."""
-    context["ti"].xcom_push(key=NOTE, value=text)

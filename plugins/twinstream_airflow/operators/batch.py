@@ -9,7 +9,8 @@ from airflow.sdk.exceptions import AirflowException
 
 from twinstream_airflow.dags.assets import batch_asset
 from twinstream_airflow.links import DataDocsLink, ReportLink, SparkLink, address_of, show
-from twinstream_airflow.operators.base import SparkOperator, note, number, yes
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import SparkOperator, number, yes
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from twinstream_airflow.operators.base import note, number
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import number
 from twinstream_airflow.operators.skipping import SkippingOperator
 from twinstream_airflow.pausing import pause, resume
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twinstream_airflow.dags.assets import stream_asset
-from twinstream_airflow.operators.base import SparkOperator, note, number
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import SparkOperator, number
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

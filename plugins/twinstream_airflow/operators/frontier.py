@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from twinstream_airflow.dags.assets import batch_asset
-from twinstream_airflow.operators.base import note, number
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import number
 from twinstream_airflow.operators.skipping import SkippingOperator
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from twinstream_airflow.operators.base import note, number
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import number
 from twinstream_airflow.operators.skipping import SkippingOperator
 from twinstream_airflow.pausing import paused
 

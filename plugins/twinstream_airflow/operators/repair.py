@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twinstream_airflow.links import DataDocsLink, ReportLink, SparkLink
-from twinstream_airflow.operators.base import note, yes
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import yes
 from twinstream_airflow.operators.batch import FrontierCommand, sentence, show_pages, summary
 from twinstream_airflow.operators.skipping import SkippingOperator
 

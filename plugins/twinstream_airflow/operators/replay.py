@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from twinstream_airflow.operators.base import SparkOperator, TwinstreamOperator, note
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import SparkOperator, TwinstreamOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from twinstream_airflow import settings
-from twinstream_airflow.operators.base import EngineOperator, SparkOperator, TwinstreamOperator, note
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import EngineOperator, SparkOperator, TwinstreamOperator
 from twinstream_airflow.running.failures import in_airflows_words
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ class FoldOperator(SparkOperator):
     command = "fold"
 
     def work(self, context: Context) -> dict[str, Any]:
+        _require_wanted(context, self.pipeline)
         with self.engine() as engine:
             definition = engine.definition(self.pipeline)
             generation = engine.ledger.generations.current(self.pipeline)
@@ -38,6 +40,7 @@ class CleanOperator(TwinstreamOperator):
     """Removes what no reader needs any more. Needs no Spark."""
 
     def work(self, context: Context) -> dict[str, Any]:
+        _require_wanted(context, self.pipeline)
         with self.engine() as engine:
             if engine.ledger.generations.current(self.pipeline) is None:
                 raise AirflowSkipException(f"{self.pipeline} has not been run yet.")
@@ -51,6 +54,7 @@ class ScrubOperator(SparkOperator):
     command = "scrub"
 
     def work(self, context: Context) -> dict[str, Any]:
+        _require_wanted(context, self.pipeline)
         with self.engine() as engine:
             generation = engine.ledger.generations.current(self.pipeline)
             if generation is None or generation.frontier == 0:
@@ -91,3 +95,10 @@ class BackupOperator(EngineOperator):
         for old in sorted(folder.glob("ledger-*.jsonl"))[: -int(self.keep)]:
             old.unlink()
         return {"file": str(file), "rows": rows}
+
+
+def _require_wanted(context: Context, pipeline: str) -> None:
+    """Skips a pipeline that was not asked for; nobody asking for any means all."""
+    asked = context["params"].get("pipelines")
+    if asked and pipeline not in asked:
+        raise AirflowSkipException(f"{pipeline} was not asked for.")

@@ -11,7 +11,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from twinstream_airflow.dags.assets import verdict_asset
 from twinstream_airflow.links import DataDocsLink, ReportLink
-from twinstream_airflow.operators.base import TwinstreamOperator, note
+from twinstream_airflow.notes import note
+from twinstream_airflow.operators.base import TwinstreamOperator
 from twinstream_airflow.operators.batch import sentence, show_pages
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@
 It is started in a session of its own, with its standard input held open by the task. When that closes (the task
 is done with it, timed out, was killed or died without a word) every process of the session is ended: spark-submit's
 JVM, the Python driver that the JVM started, and the workers of both. On a Spark Connect server the work would go on
-without its client, so the session there is released too. It uses nothing but the standard library: it must start at
+without its client, so the session there is released too, and so is that of an earlier try whose guard was killed as
+well (TWINSTREAM_STALE). It uses nothing but the standard library: it must start at
 once, and work when everything else is broken.
 """
 
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 RELEASE_SECONDS = 20.0
@@ -30,6 +32,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: _end(KILLED))
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
     threading.Thread(target=_watch, daemon=True).start()
+    stale = threading.Thread(target=_release_session, args=(os.environ.get("TWINSTREAM_STALE", ""),), daemon=True)
+    stale.start()
     code = child.wait()
     if _ending.is_set():
         # The other thread ended it and has more to do; it ends this process too.
@@ -37,6 +41,7 @@ def main() -> int:
     if code < 0:
         _release()
     _sweep()
+    stale.join(RELEASE_SECONDS)
     return code if code >= 0 else 128 - code
 
 
@@ -95,14 +100,14 @@ def _release() -> None:
 
 
 def _release_session(address: str) -> None:
-    from pyspark.sql import SparkSession
+    """Ends a session and its work; one that is closed already, which Spark answers with an error, needs no ending."""
+    if address:
+        from pyspark.sql import SparkSession
 
-    try:
-        session = SparkSession.builder.remote(address).create()
-        session.interruptAll()
-        session.stop()
-    except Exception as error:
-        print(f"The Spark Connect session could not be released: {type(error).__name__}", file=sys.stderr, flush=True)
+        with suppress(Exception):
+            session = SparkSession.builder.remote(address).create()
+            session.interruptAll()
+            session.stop()
 
 
 if __name__ == "__main__":

@@ -143,9 +143,17 @@ class ConnectJob(Job):
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            env={**environment, "TWINSTREAM_MASTER": self._server.session()},
+            env={**environment, **self._sessions()},
         )
         assert self._child.stdout is not None
         for line in self._heard(self._child.stdout):
             log.info("%s", line.rstrip())
         self._child.wait()
+
+    def _sessions(self) -> dict[str, str]:
+        """The session of this try, and that of the try before it, should that one have died with its guard."""
+        found = {"TWINSTREAM_MASTER": self._server.session(self.context)}
+        tries = int(self.context.get("try_number", "1"))
+        if tries > 1:
+            found["TWINSTREAM_STALE"] = self._server.session({**self.context, "try_number": str(tries - 1)})
+        return found

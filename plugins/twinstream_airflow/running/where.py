@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -39,9 +41,10 @@ class ConnectServer:
     """Holds the token, so it is never shown."""
     ui: str | None = None
 
-    def session(self) -> str:
-        """The address of a new session, by which anybody who knows it can end it."""
-        return f"{self.address.rstrip(';')};session_id={uuid.uuid4()}"
+    def session(self, attempt: Mapping[str, str]) -> str:
+        """The address of the session of one try of a task: whoever knows the try can end what it left behind."""
+        named = json.dumps(dict(attempt), sort_keys=True)
+        return f"{self.address.rstrip(';')};session_id={uuid.uuid5(uuid.NAMESPACE_URL, named)}"
 
 
 def resolve(name: str) -> Master | ConnectServer:

@@ -6,8 +6,12 @@ import os
 import signal
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.airflow.e2e.world import World, wait_for
 from tests.airflow.processes import wait_until
+
+pytestmark = pytest.mark.timeout(1500)
 
 
 def test_nothing_is_wrong_with_the_plugin_and_it_is_there_once(world: World) -> None:
@@ -167,8 +171,8 @@ def test_a_scheduler_that_is_killed_with_all_its_tasks_and_started_again_goes_on
     wait_for(world.spark_jobs, 150, "the drain to be at work on Spark")
     world.restart_scheduler()
     world.slow("killed_scheduler", False)
-    assert wait_until(lambda: world.spark_jobs() == [])
     assert world.ended(dag, run) == "success"
+    assert wait_until(lambda: world.spark_jobs() == [])
     world.assert_true("killed_scheduler", 2)
 
 

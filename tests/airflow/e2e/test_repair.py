@@ -10,6 +10,8 @@ from deltalake import DeltaTable
 from tests.airflow.e2e.world import World, wait_for
 from twinstream.errors import EnvironmentMissing
 
+pytestmark = pytest.mark.timeout(1500)
+
 
 def damage(world: World, name: str) -> None:
     """Somebody changes rows behind our back."""
@@ -119,7 +121,23 @@ def test_a_paused_pipeline_drains_nothing_until_it_is_resumed(world: World) -> N
 
 
 def test_maintenance_and_freshness_run(world: World) -> None:
-    run, state = world.run("twinstream__maintenance")
-    assert state == "success", world.states("twinstream__maintenance", run)
+    dag = "twinstream__maintenance"
+    world.rest.unpause(dag)
+    nightly = wait_for(lambda: world.rest.runs(dag), 60, "the nightly run")[0]["dag_run_id"]
+    world.rest.call("PATCH", f"/dags/{dag}/dagRuns/{nightly}", {"state": "failed"})
+    run, state = world.run(dag, {"pipelines": ["controlled"]})
+    states = world.states(dag, run)
+    assert state == "success", states
+    assert [states[f"controlled.{task}"] for task in ("fold", "clean", "scrub")] == ["success"] * 3
+    assert {state for task, state in states.items() if "." in task and "controlled" not in task} == {"skipped"}
     assert list((world.home / "backups").glob("ledger-*.jsonl"))
     assert world.run("twinstream__freshness")[1] == "success"
+
+
+def test_a_scrub_that_finds_damage_fails_by_name(world: World) -> None:
+    dag = "twinstream__maintenance"
+    run, state = world.run(dag, {"pipelines": ["automatic"]})
+    assert (state, world.states(dag, run)["automatic.scrub"]) == ("failed", "failed")
+    assert "automatic: the stored rows of 2 txids are not as they were committed (1, 2)." in world.log(
+        dag, run, "automatic.scrub"
+    )

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import httpx
 import psycopg
+import pytest
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from tests.airflow.e2e.world import World
 from tests.servers.postgres import libpq_url
 from twinstream.ledger.backup import backup
+
+pytestmark = pytest.mark.timeout(1500)
 
 
 @contextmanager

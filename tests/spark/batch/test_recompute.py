@@ -118,3 +118,16 @@ def test_a_source_that_changed_is_named(home: Home) -> None:
     assert run.result is not None
     assert list(run.result["changed"]) == ["2"]
     assert layer.newest("page_views") is None, "it is not served"
+
+
+def test_old_batch_results_are_cleaned_but_for_those_of_use(home: Home) -> None:
+    home.generate("page_views", 300, events_per_file=100)
+    home.drain("page_views", batch_records=100)
+    layer = BatchLayer(home.engine())
+    runs = [layer.recompute("page_views", frontier) for frontier in (1, 2, 3)]
+    assert layer.clean("page_views", 3600) == 0, "they are young"
+    assert layer.clean("page_views", 0) == 2
+    there = [run.folder is not None and (home.folder / run.folder).exists() for run in runs]
+    assert there == [False, False, True]
+    assert shown(layer.read_serving("page_views")) == truth(home, "page_views")
+    assert layer.clean("page_views", 0) == 0
