@@ -12,7 +12,12 @@ from twinstream.errors import EnvironmentMissing
 
 TELLING = ("running", "success", "failed", "skipped", "upstream_failed", "up_for_retry", "awaiting_input")
 RUN_SECONDS = 600.0
-STARTED_BY = {"manual": "was asked for", "scheduled": "was due", "asset_triggered": "was woken by data"}
+STARTED_BY = {
+    "manual": "was asked for",
+    "scheduled": "was due",
+    "asset_triggered": "was woken by data",
+    "operator_triggered": "was called for",
+}
 
 
 class _Teller:

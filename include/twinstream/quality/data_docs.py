@@ -29,6 +29,8 @@ _ACTIVE = re.compile(
     r"<(?P<tag>script|style)\b.*?</(?P=tag)>|<link\b[^>]*>|<img\b[^>]*>|\son\w+=\"[^\"]*\"", re.IGNORECASE | re.DOTALL
 )
 """Scripts and handlers, styles, and all that is fetched."""
+_TWICE = re.compile(r"Data asset: None<br>\s*(<span class=\"h6\" >Status:</span> <i [^>]*></i>) (?:Failed|Succeeded)")
+"""What is said twice, or says nothing: our style writes the status out, and a frame in memory has no name."""
 
 
 class ValidationPage(ValidationResultsPageRenderer):
@@ -106,7 +108,7 @@ def shield(value: Any) -> Any:
 
 def self_contained(page: str) -> str:
     """The page without styles, scripts and pictures of others, with a style of its own, and values as text."""
-    page = _ACTIVE.sub("", page)
+    page = _TWICE.sub(r"\1", _ACTIVE.sub("", page))
     return page.replace("</head>", f"<style>{_style()}</style></head>", 1).translate(_UNSHIELD)
 
 

@@ -50,7 +50,7 @@ def test_good_facts_meet_every_expectation_and_the_verdict_is_equal(home):
     [
         ({"differences": dict.fromkeys(Difference, 1)}, {
             "rows_missing": "critical", "rows_phantom": "critical", "rows_duplicated": "critical",
-            "rows_mismatched": "critical", "rows_late": "info", "rows_source_changed": "critical",
+            "rows_mismatched": "critical", "rows_source_changed": "critical",
             "rows_definition_changed": "critical", "rows_non_deterministic": "critical",
         }),
         ({"stream": SideFacts(91, 1, 2, {"views": 3})}, {
@@ -74,6 +74,12 @@ def test_the_differing_rows_fail_too_and_the_number_that_was_found_is_told(home)
     found = validate(home, facts(differences={Difference.MISSING: 17}), (SAMPLE,))
     seen = {one.column: one.observed for one in found.expectations if not one.success}
     assert seen == {"rows_missing": "17", "kind": "1 of 1 rows, such as missing"}
+
+
+def test_late_rows_are_told_and_fail_nothing(home):
+    found = validate(home, facts(differences={Difference.LATE: 17}), ())
+    assert failed(found) == {}
+    assert [one.observed for one in found.expectations if one.column == "rows_late"] == ["17"]
 
 
 def test_what_the_definition_does_not_promise_is_not_asked(home):
