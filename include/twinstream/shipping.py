@@ -1,4 +1,4 @@
-"""How code reaches Spark's executors: the engine as one file for --py-files, functions of definitions by their code."""
+"""How code reaches Spark's executors: the engine as one file, functions of definitions by their code."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ def engine_zip(folder: Path) -> Path:
     descriptor, scratch = tempfile.mkstemp(dir=folder, prefix=".", suffix=".zip")
     try:
         with os.fdopen(descriptor, "wb") as output, zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
+            # Without entries of their own, folders without an __init__.py could not be imported.
+            for folder_name in sorted({f"{Path(name).parent.as_posix()}/" for name in files}):
+                archive.writestr(zipfile.ZipInfo(folder_name, _LEAST_TIME), b"")
             for name, content in files.items():
                 archive.writestr(zipfile.ZipInfo(name, _LEAST_TIME), content)
         Path(scratch).chmod(0o644)

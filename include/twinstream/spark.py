@@ -62,6 +62,9 @@ def open_session(settings: Settings, name: str, extra: Mapping[str, str] | None 
             print(f"Spark UI: {session.sparkContext.uiWebUrl}", file=sys.stderr, flush=True)
     else:
         session = _connect(settings) if connect else _classic(settings, name, extra or {})
+    if not connect and not (session.sparkContext.master or "").startswith("local"):
+        # What --py-files would do, for the executors alone: the driver has the engine with the files that belong to it.
+        session.sparkContext.addPyFile(str(engine_zip(settings.home / "code")))
     for key, value in (RESULT_SETTINGS | SESSION_SETTINGS).items():
         session.conf.set(key, value)
     quiet()
@@ -134,8 +137,6 @@ def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSe
         del options["spark.driver.host"], options["spark.driver.bindAddress"]
     if settings.master.startswith("local"):
         options["spark.sql.shuffle.partitions"] = str(max(2, cores * 2))
-    else:
-        options["spark.submit.pyFiles"] = str(engine_zip(settings.home / "code"))
     jars = find_jars(settings)
     if jars:
         options["spark.jars"] = ",".join(jars)

@@ -27,7 +27,7 @@ def test_it_holds_the_whole_engine_and_nothing_that_python_left_behind(tmp_path:
 
 def test_a_python_that_has_it_on_its_path_takes_the_engine_from_there(tmp_path: Path) -> None:
     made = engine_zip(tmp_path)
-    program = "import twinstream.operators, twinstream; print(twinstream.__file__)"
+    program = "import twinstream.operators, twinstream.runtime.rate, twinstream; print(twinstream.__file__)"
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(made)!r}); {program}"]
     found = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout
     assert found.strip() == f"{made}/twinstream/__init__.py"

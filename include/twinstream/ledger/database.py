@@ -165,7 +165,7 @@ def open_database(url: str, *, clock: Callable[[], int] | None = None, create: b
     """Opens the ledger at `url`, making its tables when it is new."""
     database = open_unchecked(url, clock=clock, create=create)
     try:
-        _check_version(database, create)
+        check_version(database, create)
         if database.dialect == "sqlite":
             database.check_host()
     except BaseException:
@@ -322,7 +322,8 @@ def _check_place(path: str | None, create: bool) -> None:
         )
 
 
-def _check_version(database: Database, create: bool) -> None:
+def check_version(database: Database, create: bool) -> None:
+    """Refuses a ledger that this version cannot use; makes the tables of a new one where that is wanted."""
     found = revision(database)
     if found is None:
         if not create:

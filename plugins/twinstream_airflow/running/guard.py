@@ -6,8 +6,7 @@ It is started in a session of its own, with its standard input held open by the 
 is done with it, timed out, was killed or died without a word) every process of the session is ended: spark-submit's
 JVM, the Python driver that the JVM started, and the workers of both. On a Spark Connect server the work would go on
 without its client, so the session there is released too, and so is that of an earlier try whose guard was killed as
-well (TWINSTREAM_STALE). It uses nothing but the standard library: it must start at
-once, and work when everything else is broken.
+well (TWINSTREAM_STALE). To run a command it uses nothing but the standard library: it must start at once.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException
 
-from twinstream.shipping import engine_zip
 from twinstream.spark import LOCAL_SETTINGS, find_jars
 from twinstream_airflow.running import guard
 from twinstream_airflow.running.entry_points import entry_point
@@ -66,7 +65,6 @@ class SubmitJob(Job):
             conf=self._configuration(bool(jars)),
             jars=",".join(jars) or None,
             driver_memory=self.settings.driver_memory,
-            py_files=None if self._master.is_local else str(engine_zip(self.settings.home / "code")),
             application_args=self.arguments,
         )
         self._hook.submit(

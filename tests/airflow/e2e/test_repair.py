@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ def found_different(world: World, name: str) -> str:
 
 
 def answer(world: World, dag: str, run: str, option: str) -> Any:
+    """As a person would, who takes a moment: Airflow asks again where the asking process was still on its way out."""
+    time.sleep(5)
     path = f"/dags/{dag}/dagRuns/{run}/taskInstances/approve/-1/hitlDetails"
     return world.rest.call("PATCH", path, {"chosen_options": [option], "params_input": {}})
 
