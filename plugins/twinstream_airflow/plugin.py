@@ -6,11 +6,14 @@ from airflow.plugins_manager import AirflowPlugin
 
 from twinstream_airflow import listener
 from twinstream_airflow.links import DataDocsLink, ReportLink, SparkLink
+from twinstream_airflow.web.mount import APPS, VIEWS
 
 
 class TwinstreamPlugin(AirflowPlugin):
-    """Links on tasks and notes on runs; operators and DAGs are imported where they are used."""
+    """Pages, links on tasks, notes on runs; operators and DAGs are imported where they are used."""
 
     name = "twinstream"
     operator_extra_links = [SparkLink(), ReportLink(), DataDocsLink()]
     listeners = [listener]
+    fastapi_apps = APPS
+    external_views = VIEWS

@@ -68,5 +68,6 @@ def _postgres(url: URL) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_pre_ping=True,
+        execution_options={"postgresql_readonly": True},
         connect_args={"options": "-c default_transaction_read_only=on", **patience},
     )

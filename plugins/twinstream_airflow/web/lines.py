@@ -7,7 +7,7 @@ from datetime import timedelta
 from twinstream.ledger.standings import Standing
 from twinstream.ledger.verdicts import Judged
 from twinstream.pipeline import Definition
-from twinstream.report.words import count
+from twinstream.report.words import count, number
 from twinstream.runtime.status import moment
 from twinstream.transaction import State
 from twinstream_airflow.web.models import Finding, Judgement, PipelineLine, Tone
@@ -69,7 +69,7 @@ def _findings(standing: Standing, definition: Definition | None, now: int, lag: 
         says = f"{count(held, 'txid')} {'is' if held == 1 else 'are'} held by a gate."
         found.append(Finding(tone="bad", says=says, path=f"/pipelines/{name}?state=HELD"))
     if standing.failure is not None:
-        says = f"Txid {first} failed: {standing.failure[:LONG]}"
+        says = f"Txid {number(first)} failed: {standing.failure[:LONG]}"
         found.append(Finding(tone="bad", says=says, path=f"/pipelines/{name}/txids/{first}"))
     if standing.paused is not None:
         says = f"Paused: {standing.paused[:LONG]}"
@@ -93,13 +93,13 @@ def _of_verdict(standing: Standing, definition: Definition | None, now: int) -> 
     found = []
     if judged.verdict == "different" and judged.differing:
         rows = judged.differing
-        says = f"{count(rows, 'row')} {'differs' if rows == 1 else 'differ'} as of txid {judged.frontier}."
+        says = f"{count(rows, 'row')} {'differs' if rows == 1 else 'differ'} as of txid {number(judged.frontier)}."
         found.append(Finding(tone="bad", says=says, path=path))
     elif judged.verdict == "different":
-        says = f"A critical expectation is not met as of txid {judged.frontier}."
+        says = f"A critical expectation is not met as of txid {number(judged.frontier)}."
         found.append(Finding(tone="bad", says=says, path=path))
     elif judged.verdict == "warning":
-        says = f"All rows are equal, with warnings, as of txid {judged.frontier}."
+        says = f"All rows are equal, with warnings, as of txid {number(judged.frontier)}."
         found.append(Finding(tone="warn", says=says, path=path))
     age, allowed = between(judged.ended_at, now), _policy(definition, "max_verdict_age")
     if age is not None and allowed is not None and age > allowed.total_seconds():

@@ -12,14 +12,13 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 
 from twinstream.report import words
+from twinstream_airflow.web.mount import PREFIX
 from twinstream_airflow.web.times import span
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-PREFIX = "/twinstream"
-"""Where Airflow mounts the app."""
 _CODE = re.compile(r"`([^`]+)`")
 
 

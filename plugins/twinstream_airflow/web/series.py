@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from twinstream.ledger.windows import TxidRow
@@ -9,6 +10,7 @@ from twinstream_airflow.web.models import Point, Series
 from twinstream_airflow.web.times import between
 
 MOST_POINTS = 80
+Measure = Callable[[Sequence[TxidRow]], float | None]
 
 
 def series(rows: Sequence[TxidRow]) -> list[Series]:
@@ -16,8 +18,9 @@ def series(rows: Sequence[TxidRow]) -> list[Series]:
     done = [row for row in rows if row.committed_at is not None]
     many = min(len(done), MOST_POINTS)
     parts = [done[len(done) * n // many : len(done) * (n + 1) // many] for n in range(many)]
-    measures: list[tuple[str, str, str, Callable[[Sequence[TxidRow]], float | None]]] = [
-        ("throughput", "Throughput", "records/s", _throughput),
+    groups = Counter((row.started_at, row.committed_at) for row in done)
+    measures: list[tuple[str, str, str, Measure]] = [
+        ("throughput", "Throughput", "records/s", _throughput(groups)),
         ("lag", "Lag: from planned to committed", "s", _lag),
         ("watermark", "Watermark behind the commit", "s", _behind),
         ("late", "Late share", "%", _late),
@@ -29,11 +32,15 @@ def series(rows: Sequence[TxidRow]) -> list[Series]:
     ]  # fmt: skip
 
 
-def _throughput(part: Sequence[TxidRow]) -> float | None:
+def _throughput(groups: Counter[tuple[int | None, int | None]]) -> Measure:
     """Records over the time that was worked on them; txids of one group share its time."""
-    groups = {(row.started_at, row.committed_at) for row in part}
-    seconds = sum(between(start, end) or 0.0 for start, end in groups)
-    return round(sum(row.records for row in part) / seconds, 1) if seconds else None
+
+    def measure(part: Sequence[TxidRow]) -> float | None:
+        spans = [(row.started_at, row.committed_at) for row in part]
+        seconds = sum((between(*one) or 0.0) / groups[one] for one in spans)
+        return round(sum(row.records for row in part) / seconds, 1) if seconds else None
+
+    return measure
 
 
 def _lag(part: Sequence[TxidRow]) -> float | None:

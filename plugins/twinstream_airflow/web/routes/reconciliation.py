@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
+from sqlalchemy.exc import NoResultFound
 
 from twinstream.errors import Refused, ReportError
 from twinstream.ledger import Ledger, Run
@@ -93,7 +93,7 @@ def find(here: Place, pipeline: str, id: int) -> tuple[Ledger, Run]:
     mine = {generation.id for generation in ledger.generations.of(pipeline)}
     try:
         run = ledger.runs.get(id)
-    except LookupError:
+    except NoResultFound:
         run = None
     if run is None or run.generation not in mine or run.kind != KIND:
         raise NotThere(
@@ -136,4 +136,4 @@ def _sentence(run: Run, result: Reconciliation | None) -> str:
         return words.sentence(result)
     if run.state == RUNNING:
         return f"Stream and batch are being compared as of txid {words.number(run.frontier)}."
-    return f"The reconciliation failed: {run.error or json.dumps(None)}"
+    return f"The reconciliation failed: {run.error or 'without a word'}"

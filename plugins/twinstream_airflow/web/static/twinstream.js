@@ -37,8 +37,7 @@
     for (const part of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(part.id);
       if (!next || part.contains(document.activeElement) && part.querySelector("input, select, textarea") !== null) continue;
-      for (const time of part.querySelectorAll("time")) time.removeAttribute("title");
-      if (next.dataset.seen === part.dataset.seen && part.dataset.source === next.innerHTML) continue;
+      if (part.dataset.source === next.innerHTML) continue;
       const source = next.innerHTML, focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       part.replaceChildren(...next.childNodes);
       part.dataset.source = source;
@@ -93,7 +92,7 @@
   };
 
   const make = (tag, facts = {}, ...inside) => {
-    const { data, ...plain } = facts, element = Object.assign(document.createElement(tag), plain);
+    const element = Object.assign(document.createElement(tag), facts);
     element.append(...inside.filter((one) => one !== null && one !== undefined));
     return element;
   };
@@ -176,7 +175,7 @@
 
   const approvals = async () => {
     const place = document.querySelector("[data-approvals]");
-    if (!place) return;
+    if (!place || place.querySelector("button:disabled")) return;
     const dag = place.dataset.approvals;
     let found;
     try {
@@ -208,9 +207,12 @@
     tellTimes();
     for (const part of document.querySelectorAll("[data-live]")) part.dataset.source = "";
     for (const form of document.querySelectorAll("form[data-instant]")) filter(form);
+    for (const form of document.querySelectorAll("form[data-submit]")) form.addEventListener("change", () => { if (form.reportValidity()) form.submit(); });
     document.addEventListener("click", (event) => {
       const away = event.target.closest("a[data-airflow]");
       if (away && above && !event.ctrlKey && !event.metaKey) { event.preventDefault(); toAirflow(away.dataset.airflow); }
+      const cell = event.target.closest("rect[data-first]");
+      if (cell) location.assign(`${location.pathname}?first=${cell.dataset.first}&last=${cell.dataset.last}#h-txids`);
       const button = event.target.closest("button[data-action]");
       if (button && !button.disabled) open(JSON.parse(button.dataset.action), button);
     });

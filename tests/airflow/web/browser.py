@@ -1,0 +1,112 @@
+"""Chromium without a window, driven by its own protocol: enough to open, look, type and click."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from websockets.sync.client import ClientConnection, connect
+
+
+class Browser:
+    """One tab."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._last = 0
+        self.errors: list[str] = []
+        """What the pages complained about: scripts that broke, and what the policy refused."""
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method: str, **params: Any) -> dict[str, Any]:
+        self._last += 1
+        self._socket.send(json.dumps({"id": self._last, "method": method, "params": params}))
+        while True:
+            found = json.loads(self._socket.recv(timeout=60))
+            if found.get("id") == self._last:
+                assert "error" not in found, found
+                return dict(found["result"])
+            self._note(found)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        params = event.get("params", {})
+        if event.get("method") == "Runtime.exceptionThrown":
+            self.errors.append(str(params["exceptionDetails"].get("exception", params["exceptionDetails"])))
+        if event.get("method") == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.errors.append(f"{params['entry']['text']} {params['entry'].get('url', '')}")
+
+    def look(self, width: int = 1280, height: int = 900, theme: str = "light") -> None:
+        """The size of the window and the theme of the system."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def cookie(self, name: str, value: str, url: str) -> None:
+        self.send("Network.setCookie", name=name, value=value, url=url, httpOnly=True)
+
+    def open(self, url: str) -> None:
+        self.evaluate("window.left = true")
+        self.send("Page.navigate", url=url)
+        self.wait("!window.left && document.readyState === 'complete'")
+
+    def evaluate(self, script: str) -> Any:
+        """The value of a script; promises are waited for."""
+        found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def wait(self, script: str, seconds: float = 30.0) -> Any:
+        """Waits until the script gives something true."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                found = self.evaluate(script)
+            except AssertionError:
+                found = None
+            if found:
+                return found
+            assert time.monotonic() < deadline, f"This did not come to hold: {script}"
+            time.sleep(0.1)
+
+    def screenshot(self, file: Path, whole: bool = True) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        found = self.send("Page.captureScreenshot", captureBeyondViewport=whole)
+        file.write_bytes(base64.b64decode(found["data"]))
+
+
+@contextmanager
+def browser(folder: Path) -> Iterator[Browser]:
+    """A Chromium of its own, gone when the test is."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program, "Chromium is missing: install the package chromium."
+    process = subprocess.Popen(
+        [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0",
+         f"--user-data-dir={folder / 'chromium'}", "about:blank"],
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        port = _port(folder / "chromium" / "DevToolsActivePort")
+        with urlopen(f"http://127.0.0.1:{port}/json") as answer:
+            tab = next(one for one in json.load(answer) if one["type"] == "page")
+        with connect(tab["webSocketDebuggerUrl"], max_size=None) as socket:
+            yield Browser(socket)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+
+def _port(file: Path) -> int:
+    deadline = time.monotonic() + 30
+    while not (file.exists() and file.read_text().strip()):
+        assert time.monotonic() < deadline, "Chromium did not start."
+        time.sleep(0.1)
+    return int(file.read_text().splitlines()[0])
