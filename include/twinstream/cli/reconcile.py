@@ -59,12 +59,15 @@ def scrub(pipeline: Pipeline, as_json: AsJson = False) -> int:
         "damaged": [
             {"txid": d.txid, "rows_logged": d.logged.count, "rows_found": d.found.count} for d in found.damaged
         ],
+        "mended": list(found.mended),
     }  # fmt: skip
 
     def tell() -> None:
         span = f"txids {found.first} to {found.frontier}, {number(found.rows)} rows"
+        if found.mended:
+            say(f"{len(found.mended)} txids are damaged, but a repair took their place: nobody reads them any more.")
         if not found.damaged:
-            say(f"All stored rows are as they were committed ({span}).")
+            say(f"All {'other ' if found.mended else ''}stored rows are as they were committed ({span}).")
             return
         say(f"{len(found.damaged)} txids are not as they were committed ({span}):")
         for one in found.damaged:

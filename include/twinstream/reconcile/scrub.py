@@ -6,13 +6,15 @@ cleaned away cannot be seen any more.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from twinstream.engine import Engine
 from twinstream.operators.base import col
 from twinstream.runtime.process import stored_columns
-from twinstream.runtime.read import raw_partials
+from twinstream.runtime.read import REPAIR, UNDO, raw_partials
 from twinstream.runtime.tallies import row_digest
+from twinstream.sinks.base import Base
 from twinstream.transaction import Tally
 
 
@@ -35,6 +37,8 @@ class Scrubbed:
     """Txids from here on still have their partials."""
     rows: int
     damaged: tuple[Damaged, ...]
+    mended: tuple[int, ...] = ()
+    """Txids that are damaged, but a repair has put a base over them: nobody reads them any more."""
 
 
 def scrub(engine: Engine, name: str) -> Scrubbed:
@@ -68,6 +72,23 @@ def scrub(engine: Engine, name: str) -> Scrubbed:
         for txid in sorted({*logged, *tallies})
         if logged.get(txid, Tally()) != tallies.get(txid, Tally())
     ]
+    repaired = repaired_up_to(store.bases())
     return Scrubbed(
-        name, snapshot.state.txid, snapshot.kept_from + 1, sum(t.count for t in tallies.values()), tuple(damaged)
+        name,
+        snapshot.state.txid,
+        snapshot.kept_from + 1,
+        sum(t.count for t in tallies.values()),
+        tuple(one for one in damaged if one.txid > repaired),
+        tuple(one.txid for one in damaged if one.txid <= repaired),
     )
+
+
+def repaired_up_to(bases: Iterable[Base]) -> int:
+    """The txid up to which the result comes from a repair that was not undone."""
+    found = 0
+    for base in sorted(bases, key=lambda base: base.number):
+        if base.origin == REPAIR:
+            found = base.frontier
+        elif base.origin == UNDO:
+            found = 0
+    return found

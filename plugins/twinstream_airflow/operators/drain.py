@@ -38,7 +38,8 @@ class DrainOperator(SparkOperator):
             context["outlet_events"][stream_asset(self.pipeline)].extra = {
                 name: result[name] for name in ("generation", "frontier", "watermark", "txids")
             }
-        note(context, f"{result['txids']} txids committed, frontier {result['frontier']}")
+        txids = "1 txid" if result["txids"] == 1 else f"{result['txids']} txids"
+        note(context, f"{txids} committed, frontier {result['frontier']}")
         return result
 
     def outcome(self, engine: Engine, said: Mapping[str, Any], asked: Mapping[str, str]) -> dict[str, Any]:

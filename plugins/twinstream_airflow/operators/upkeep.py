@@ -40,12 +40,15 @@ class CleanOperator(TwinstreamOperator):
     """Removes what no reader needs any more. Needs no Spark."""
 
     def work(self, context: Context) -> dict[str, Any]:
+        from twinstream.batch.layer import BatchLayer
+
         _require_wanted(context, self.pipeline)
         with self.engine() as engine:
             if engine.ledger.generations.current(self.pipeline) is None:
                 raise AirflowSkipException(f"{self.pipeline} has not been run yet.")
             done = engine.clean(self.pipeline)
-        return {"kept_from": done.kept_from, "removed": done.removed, "deleted": done.deleted}
+            batches = BatchLayer(engine).clean(self.pipeline)
+        return {"kept_from": done.kept_from, "removed": done.removed, "deleted": done.deleted, "batches": batches}
 
 
 class ScrubOperator(SparkOperator):

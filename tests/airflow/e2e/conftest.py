@@ -33,6 +33,7 @@ SCENES = {
     "unanswered": f'{WARM}, approval_timeout="5 seconds"',
     "automatic": f"{WARM}, auto_repair=True",
     "controlled": WARM,
+    "shown": WARM,
 }
 
 

@@ -32,6 +32,8 @@ def test_from_the_question_to_the_repair(commands: Commands, tmp_path: Path) -> 
     assert "1\u00a0row differs" in page.read_text()
     assert "1 mismatched" in commands.good("repair", "page_views", "--dry-run").out.replace("\u00a0", " ")
     assert commands.good("repair", "page_views", "--json").data["verdict"] == "equal"
+    mended = commands.good("scrub", "page_views", "--json").data
+    assert (mended["damaged"], mended["mended"]) == ([], [1])
     checked = commands.run("certificate", "page_views", "--verify", "--json")
     assert [check["says"] for check in checked.data["checks"] if check["holds"] is not True] == []
     assert "Undone" in commands.good("repair", "page_views", "--undo").err

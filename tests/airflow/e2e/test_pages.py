@@ -1,0 +1,103 @@
+"""The pages inside a booted Airflow, in Chromium: from damage to proof by clicks only."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.airflow.definitions import ROOT
+from tests.airflow.e2e.test_repair import damage
+from tests.airflow.e2e.world import World
+from tests.airflow.web.browser import Browser, browser
+
+pytestmark = pytest.mark.timeout(1500)
+PICTURES = ROOT / "build" / "screenshots"
+
+
+class Frame:
+    """The pages as Airflow shows them: in a frame of its own."""
+
+    def __init__(self, tab: Browser) -> None:
+        self._tab = tab
+
+    def wait(self, script: str, seconds: float = 30.0) -> Any:
+        inside = "const frame = window.document.querySelector('iframe'), document = frame.contentDocument"
+        return self._tab.wait(f"(() => {{ {inside}; return {script}; }})()", seconds)
+
+    def click(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
+        """Clicks the first thing with this text, as soon as it is there."""
+        found = f"[...document.querySelectorAll({json.dumps(selector)})].find(e => e.textContent.includes({json.dumps(text)}))"
+        self.wait(f"(one => one && !one.disabled && (one.click(), true))({found})", seconds)
+
+    def says(self, text: str, selector: str = "main", seconds: float = 30.0) -> None:
+        looked = f"document.querySelector({json.dumps(selector)}).textContent.replace(/[\\u00a0\\u202f]/g, ' ')"
+        self.wait(f"{looked}.includes({json.dumps(text)})", seconds)
+
+
+def sign_in(tab: Browser, world: World) -> None:
+    address = world.airflow.address
+    login = {"username": "admin", "password": world.airflow.password}
+    token = httpx.post(f"{address}/auth/token", json=login, timeout=30).json()["access_token"]
+    tab.cookie("_token", token, address)
+
+
+def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(world: World, tmp_path: Path) -> None:
+    world.write("shown", 0, 2)
+    assert world.run("shown__microbatch")[1] == "success"
+    damage(world, "shown")
+    world.rest.unpause("shown__repair")
+    assert world.rest.import_errors() == []
+    with browser(tmp_path) as tab:
+        tab.look(1280, 900)
+        sign_in(tab, world)
+        tab.open(f"{world.airflow.address}/")
+        tab.wait("[...document.querySelectorAll('a')].find(a => a.textContent.includes('Twinstream'))", 60)
+        tab.evaluate("[...document.querySelectorAll('a')].find(a => a.textContent.includes('Twinstream')).click()")
+        page = Frame(tab)
+        page.click("h2 a", "shown")
+        page.click("[data-action]", "Reconcile")
+        page.click("dialog button.main")
+        page.says("Different as of txid 2", "dialog", 300)
+        tab.screenshot(PICTURES / "reconciled.png", whole=False)
+        page.click("dialog button", "Close")
+
+        page.click("nav a", "Pipelines")
+        page.says("differ as of txid 2")
+        tab.screenshot(PICTURES / "overview-different.png", whole=False)
+        page.click(".findings a", "differ as of txid 2")
+        page.says("Differing rows")
+        tab.screenshot(PICTURES / "reconciliation-different.png", whole=False)
+        page.click(".sample header a")
+        page.says("It closes")
+        page.click("[href*='/runs/']", "run and log")
+        tab.wait("location.pathname.startsWith('/dags/shown__microbatch/runs/')")
+
+        tab.open(f"{world.airflow.address}/plugin/twinstream/pipelines/shown")
+        page.click("[data-approvals] button", "Approve", 300)
+        page.says("Equal as of txid 2", "[data-approvals]", 300)
+        page.click("nav a", "Pipelines")
+        page.wait("document.querySelector('.line.good h2').textContent.includes('shown')")
+        tab.screenshot(PICTURES / "overview-equal.png", whole=False)
+    world.assert_true("shown", 2)
+
+
+def test_pages_follow_airflows_theme_and_a_dag_has_a_tab(world: World, tmp_path: Path) -> None:
+    with browser(tmp_path) as tab:
+        tab.look(1280, 900)
+        sign_in(tab, world)
+        tab.open(f"{world.airflow.address}/plugin/twinstream")
+        page = Frame(tab)
+        page.says("pipelines")
+        for theme in ("dark", "light"):
+            tab.evaluate(f"localStorage.setItem('theme', '{theme}')")
+            tab.open(f"{world.airflow.address}/plugin/twinstream?{theme}")
+            page.wait(f"document.documentElement.classList.contains('{theme}')")
+            tab.screenshot(PICTURES / f"in-airflow-{theme}.png", whole=False)
+        tab.open(f"{world.airflow.address}/dags/shown__reconcile/plugin/twinstream-of-dag")
+        page.wait("document.querySelector('h1').textContent.includes('shown')")
+        tab.open(f"{world.airflow.address}/dags/twinstream__freshness/plugin/twinstream-of-dag")
+        page.says("is not a DAG of a Twinstream pipeline")
