@@ -35,7 +35,10 @@ class Rest:
         return self._answer(self._http.request(method, f"/api/v2{path}", json=body, params=query))
 
     def dags(self) -> set[str]:
-        return {dag["dag_id"] for dag in self.call("GET", "/dags", limit=100)["dags"]}
+        found: set[str] = set()
+        while page := self.call("GET", "/dags", limit=100, offset=len(found), order_by="dag_id")["dags"]:
+            found |= {dag["dag_id"] for dag in page}
+        return found
 
     def import_errors(self) -> list[str]:
         """What is wrong with files in dags/ and plugins/."""

@@ -58,7 +58,7 @@ def _upkeep(definition: Definition) -> TaskGroup:
         )
         clean = CleanOperator(task_id="clean", pipeline=definition.name, trigger_rule=TriggerRule.NONE_FAILED)
         scrub = ScrubOperator(
-            task_id="scrub", pipeline=definition.name, trigger_rule=TriggerRule.NONE_FAILED, **on_spark(definition)
+            task_id="scrub", pipeline=definition.name, trigger_rule=TriggerRule.ALL_DONE, **on_spark(definition)
         )
         fold >> clean >> scrub
     return group

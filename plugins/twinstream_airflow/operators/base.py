@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowSkipException, Downs
 
 from twinstream_airflow import settings
 from twinstream_airflow.links import SparkLink, show
+from twinstream_airflow.metrics import tell
 from twinstream_airflow.running.failures import in_airflows_words
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class TwinstreamOperator(EngineOperator):
             opened = Engine(settings.of_task())
             try:
                 yield opened
+                tell(opened.ledger, self.pipeline)
             finally:
                 opened.close()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowFailException
 
 from twinstream_airflow import settings
+from twinstream_airflow.metrics import tell
 from twinstream_airflow.operators.base import TwinstreamOperator
 from twinstream_airflow.running.failures import in_airflows_words
 
@@ -34,6 +35,8 @@ class FreshnessOperator(TwinstreamOperator):
             generation = ledger.generations.current(self.pipeline) if ledger else None
             age = _age(ledger, generation) if ledger and generation else None
             lag = _lag(ledger, generation) if ledger and generation else timedelta()
+            if ledger:
+                tell(ledger, self.pipeline)
         complaints = []
         if self.max_verdict_age is not None and (age is None or age > self.max_verdict_age):
             said = "it was never reconciled" if age is None else f"its last verdict is {_rounded(age)} old"

@@ -30,7 +30,8 @@ class Frame:
 
     def click(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
         """Clicks the first thing with this text, as soon as it is there."""
-        found = f"[...document.querySelectorAll({json.dumps(selector)})].find(e => e.textContent.includes({json.dumps(text)}))"
+        all_of_them = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        found = f"{all_of_them}.find(e => e.textContent.includes({json.dumps(text)}))"
         self.wait(f"(one => one && !one.disabled && (one.click(), true))({found})", seconds)
 
     def says(self, text: str, selector: str = "main", seconds: float = 30.0) -> None:
@@ -55,7 +56,7 @@ def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(w
         tab.look(1280, 900)
         sign_in(tab, world)
         tab.open(f"{world.airflow.address}/")
-        tab.wait("[...document.querySelectorAll('a')].find(a => a.textContent.includes('Twinstream'))", 60)
+        tab.wait("[...document.querySelectorAll('a')].some(a => a.textContent.includes('Twinstream'))", 60)
         tab.evaluate("[...document.querySelectorAll('a')].find(a => a.textContent.includes('Twinstream')).click()")
         page = Frame(tab)
         page.click("h2 a", "shown")
@@ -76,7 +77,7 @@ def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(w
         page.click("[href*='/runs/']", "run and log")
         tab.wait("location.pathname.startsWith('/dags/shown__microbatch/runs/')")
 
-        tab.open(f"{world.airflow.address}/plugin/twinstream/pipelines/shown")
+        tab.open(f"{world.airflow.address}/plugin/twinstream/twinstream/pipelines/shown")
         page.click("[data-approvals] button", "Approve", 300)
         page.says("Equal as of txid 2", "[data-approvals]", 300)
         page.click("nav a", "Pipelines")

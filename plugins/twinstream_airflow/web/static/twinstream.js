@@ -60,7 +60,8 @@
   const filter = (form) => {
     let waiting;
     const go = async () => {
-      const chosen = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+      const usual = (name) => form.elements[name].selectedIndex === 0;
+      const chosen = new URLSearchParams([...new FormData(form)].filter(([name, value]) => value !== "" && !usual(name)));
       const address = `${location.pathname}${chosen.size ? `?${chosen}` : ""}`;
       history.replaceState(null, "", address);
       try { await swap(address); } catch { location.assign(address); }
@@ -118,11 +119,11 @@
   const runPath = (dag, run) => `/dags/${encodeURIComponent(dag)}/runs/${encodeURIComponent(run)}`;
   const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-  const follow = async (dag, run, tell) => {
+  const follow = async (dag, run, tell, answered = false) => {
     for (;;) {
       const found = await api("GET", `/dags/${encodeURIComponent(dag)}/dagRuns/${encodeURIComponent(run)}`);
       const tasks = (await api("GET", `/dags/${encodeURIComponent(dag)}/dagRuns/${encodeURIComponent(run)}/taskInstances`)).task_instances;
-      const asks = tasks.some((task) => task.state === "awaiting_input" || task.state === "deferred" && task.task_id === "approve");
+      const asks = !answered && tasks.some((task) => task.state === "awaiting_input" || task.state === "deferred" && task.task_id === "approve");
       if (["success", "failed"].includes(found.state) || asks) return { state: asks ? "asks" : found.state, note: found.note };
       const done = tasks.filter((task) => ["success", "failed", "skipped", "upstream_failed"].includes(task.state)).length;
       const now = tasks.find((task) => task.state === "running");
@@ -146,7 +147,11 @@
     dialog.addEventListener("close", () => { dialog.remove(); opener.focus(); refresh(); approvals(); });
     dialog.showModal();
     let asleep = false;
-    api("GET", `/dags/${encodeURIComponent(action.dag_id)}`).then((dag) => { asleep = dag.is_paused; wake.hidden = !asleep; }, (error) => { tell(error.message, "bad"); });
+    start.disabled = true;
+    api("GET", `/dags/${encodeURIComponent(action.dag_id)}`).then(
+      (dag) => { asleep = dag.is_paused; wake.hidden = !asleep; start.disabled = false; },
+      (error) => { tell(error.message, "bad"); },
+    );
     const tell = (text, tone = "", ...more) => { progress.className = `progress ${tone}`; progress.replaceChildren(text, ...more.flatMap((one) => [" ", one])); };
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -191,7 +196,7 @@
         try {
           await api("PATCH", `/dags/${encodeURIComponent(dag)}/dagRuns/${encodeURIComponent(task.dag_run_id)}/taskInstances/${encodeURIComponent(task.task_id)}/${task.map_index}/hitlDetails`, { chosen_options: [choice], params_input: {} });
           said.textContent = choice === "Approve" ? "Approved. The repair is under way." : "Rejected. Nothing was changed.";
-          if (choice === "Approve") await follow(dag, task.dag_run_id, (text) => { said.textContent = text; }).then((ended) => { said.textContent = ended.note || `The run ended: ${ended.state}.`; });
+          if (choice === "Approve") await follow(dag, task.dag_run_id, (text) => { said.textContent = text; }, true).then((ended) => { said.textContent = ended.note || `The run ended: ${ended.state}.`; });
           refresh();
         } catch (error) {
           said.textContent = error.message;
@@ -218,6 +223,7 @@
     });
     approvals();
     setInterval(refresh, REFRESH);
+    document.addEventListener("visibilitychange", refresh);
     setInterval(approvals, REFRESH);
   });
 })();
