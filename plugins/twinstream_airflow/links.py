@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import attrs
 from airflow.sdk import BaseOperatorLink
+from airflow.sdk.configuration import conf
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator
@@ -45,10 +44,18 @@ class SparkLink(_Link):
     name = "Spark"
 
 
-def address_of(path: Path, home: Path) -> str:
-    """Where a browser finds a file of the home: behind TWINSTREAM_FILES_URL if a web server serves it, else on disk."""
-    base = os.environ.get("TWINSTREAM_FILES_URL")
-    return f"{base.rstrip('/')}/{quote(str(path.relative_to(home)))}" if base else path.as_uri()
+def reconciliation_page(pipeline: str, id: int) -> str:
+    """Where people see a reconciliation: its page within Airflow's."""
+    return f"{_airflow()}/plugin/twinstream/twinstream/pipelines/{quote(pipeline)}/reconciliations/{id}"
+
+
+def data_docs_page(pipeline: str, path: str) -> str:
+    """Where people see one of Great Expectations' pages."""
+    return f"{_airflow()}/twinstream/pipelines/{quote(pipeline)}/data-docs/{quote(path)}"
+
+
+def _airflow() -> str:
+    return str(conf.get("api", "base_url", fallback="")).rstrip("/")
 
 
 def show(operator: Any, task_instance: Any, link: BaseOperatorLink, address: str) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twinstream.ledger.journal import PAUSED, RESUMED
+
 if TYPE_CHECKING:
     from twinstream.ledger import Ledger
-
-PAUSED = "paused"
-RESUMED = "resumed"
 
 
 def paused(ledger: Ledger, generation: int) -> str | None:

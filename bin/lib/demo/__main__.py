@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 from bin.lib.demo.parts import Parts
+from bin.lib.demo.pictures import take_pictures
 from bin.lib.demo.story import Story
 from bin.lib.demo.telling import heading, say, seconds
 from bin.lib.local.interrupts import listen
@@ -23,6 +25,7 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="bin/demo")
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--home", type=Path, default=ROOT / ".demo")
+    parser.add_argument("--pictures", type=Path)
     given = parser.parse_args()
     listen()
     parts = Parts(ROOT, given.home)
@@ -31,7 +34,8 @@ def main() -> NoReturn:
     try:
         with parts.up() as rest:
             say(f"Airflow is up on {parts.airflow.address}")
-            story = Story(rest, ROOT, parts.settings())
+            look = partial(take_pictures, given.pictures, parts.airflow.address, parts.airflow.password)
+            story = Story(rest, ROOT, parts.settings(), look if given.pictures else lambda: None)
             good = story.tell()
             _conclude(story, good)
             if not given.once:

@@ -29,6 +29,8 @@ class Story:
     rest: Rest
     root: Path
     settings: dict[str, str]
+    look: Callable[[], None] = lambda: None
+    """Called when the damage has been found and nobody has answered yet."""
     verdicts: list[str] = field(default_factory=list)
     ended: bool = False
 
@@ -47,6 +49,7 @@ class Story:
         self._damage()
         known = runs_of(self.rest, DAGS["repair"])
         good &= not self._reconciled("after the damage", self.rest.trigger(DAGS["reconcile"]))
+        self.look()
         heading("5. That called for a repair, which waits for a person to approve")
         good &= self._repaired(wait_for_run(self.rest, DAGS["repair"], known))
         heading("6. And once more: is it right now?")

@@ -100,8 +100,10 @@ class Spark:
             time.sleep(0.2)
         raise EnvironmentMissing("The Spark workers did not find their master.", next_step=f"Logs: {self.folder}.")
 
-    def connect(self, master: str, port: int, token: str) -> subprocess.Popen[bytes]:
-        """Starts a Connect server on the cluster; its token is in no command line."""
+    def connect(
+        self, master: str, port: int, token: str = "", more: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Starts a Connect server; with a token, which is in no command line, it answers to those who know it."""
         settings = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
@@ -110,11 +112,12 @@ class Spark:
             "spark.ui.enabled": "false",
             "spark.speculation": "false",
             "spark.scheduler.mode": "FAIR",
+            **(more or {}),
         }
         command = ["spark-submit", "--master", master, "--driver-memory", "1g"]
         command += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-        return self._start("connect", command, {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token})
+        return self._start("connect", command, {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token} if token else None)
 
     def wait_for_connect(self, process: subprocess.Popen[bytes], port: int) -> None:
         deadline = time.monotonic() + START_SECONDS

@@ -10,6 +10,9 @@ from twinstream.ledger.database import Database
 from twinstream.ledger.schema import journal
 from twinstream.ledger.texts import storable
 
+PAUSED = "paused"
+RESUMED = "resumed"
+
 
 def write_entry(
     connection: Connection,

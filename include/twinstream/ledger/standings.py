@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, and_, func,
 
 from twinstream.ledger.database import Database
 from twinstream.ledger.generations import CURRENT
+from twinstream.ledger.journal import PAUSED, RESUMED
 from twinstream.ledger.runs import DONE
 from twinstream.ledger.schema import attempts, batches, generations, journal, leases, runs
 from twinstream.ledger.verdicts import KIND, WHOLE, Judged, columns, judged
@@ -20,7 +21,6 @@ from twinstream.transaction import Outcome, State
 
 LOOKED_AT = 2_000
 """How many open txids are looked at one by one; work goes on in their order, so that those beyond are planned."""
-PAUSES = ("paused", "resumed")
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _pauses(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, st
     entry = journal.alias("entry")
     newest: ScalarSelect[Any] = (
         select(entry.c.id)
-        .where(entry.c.generation == generations.c.id, entry.c.kind.in_(PAUSES))
+        .where(entry.c.generation == generations.c.id, entry.c.kind.in_((PAUSED, RESUMED)))
         .order_by(entry.c.id.desc())
         .limit(1)
         .correlate(generations)
@@ -165,7 +165,7 @@ def _pauses(connection: Connection, chosen: ColumnElement[bool]) -> dict[int, st
         select(generations.c.id, journal.c.detail)
         .select_from(generations)
         .join(journal, journal.c.id == newest)
-        .where(chosen, journal.c.kind == PAUSES[0])
+        .where(chosen, journal.c.kind == PAUSED)
     )
     return {row.id: row.detail for row in connection.execute(statement)}
 

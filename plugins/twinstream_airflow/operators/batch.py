@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowException
 
 from twinstream_airflow.dags.assets import batch_asset
-from twinstream_airflow.links import DataDocsLink, ReportLink, SparkLink, address_of, show
+from twinstream_airflow.links import DataDocsLink, ReportLink, SparkLink, data_docs_page, reconciliation_page, show
 from twinstream_airflow.notes import note
 from twinstream_airflow.operators.base import SparkOperator, number, yes
 
@@ -97,26 +97,28 @@ class ReconcileOperator(FrontierCommand):
 
 def summary(engine: Engine, run: Run) -> dict[str, Any]:
     """A reconciliation in a few facts, small enough to be handed from task to task."""
-    from twinstream.quality.context import folder_of
-    from twinstream.report.paths import report_path
+    from twinstream.reconcile.result import Difference
+    from twinstream_airflow.web.data_docs import pages_of
 
     found = run.result or {}
-    home = engine.settings.home
+    pipeline = found["pipeline"]
     counts = found["comparison"]["counts"]
     asked = found["expectations"]
+    page = reconciliation_page(pipeline, run.id)
+    checked = pages_of(engine.settings.home, pipeline, run)
     return {
         "id": str(run.id),
-        "pipeline": found["pipeline"],
+        "pipeline": pipeline,
         "generation": found["generation"],
         "frontier": run.frontier,
         "verdict": found["verdict"],
-        "differences": {kind: count for kind, count in counts.items() if count},
+        "differences": {kind: count for kind, count in counts.items() if count and kind != Difference.LATE},
         "txids": [one["txid"] for one in found["txids"]][:100],
         "causes": found["causes"],
         "expectations": len(asked),
         "failed": [one["says"] for one in asked if not one["success"]],
-        "report": address_of(report_path(home, found["pipeline"], str(run.id)), home),
-        "data_docs": address_of(folder_of(home) / "data_docs" / "index.html", home),
+        "report": page,
+        "data_docs": data_docs_page(pipeline, checked[0].path) if checked else page,
     }
 
 

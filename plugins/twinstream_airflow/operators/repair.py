@@ -35,7 +35,7 @@ class FindingOperator(FrontierCommand, SkippingOperator):
     def work(self, context: Context) -> dict[str, Any]:
         result = super().work(context)
         show_pages(self, context, result)
-        if not any(count for kind, count in result["differences"].items() if kind != "late"):
+        if not result["differences"]:
             note(context, f"Nothing to repair: {sentence(result)}")
             self.skip_all(context, result)
         elif yes(self.only_look):

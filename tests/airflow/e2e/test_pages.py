@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
+from bin.lib.local.browser import Frame, browser
 from tests.airflow.definitions import ROOT
 from tests.airflow.e2e.test_repair import damage
 from tests.airflow.e2e.world import World
-from tests.airflow.web.browser import Browser, browser
 
 pytestmark = pytest.mark.timeout(1500)
 PICTURES = ROOT / "build" / "screenshots"
-
-
-class Frame:
-    """The pages as Airflow shows them: in a frame of its own."""
-
-    def __init__(self, tab: Browser) -> None:
-        self._tab = tab
-
-    def wait(self, script: str, seconds: float = 30.0) -> Any:
-        inside = "const frame = window.document.querySelector('iframe'), document = frame.contentDocument"
-        return self._tab.wait(f"(() => {{ {inside}; return {script}; }})()", seconds)
-
-    def click(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
-        """Clicks the first thing with this text, as soon as it is there."""
-        all_of_them = f"[...document.querySelectorAll({json.dumps(selector)})]"
-        found = f"{all_of_them}.find(e => e.textContent.includes({json.dumps(text)}))"
-        self.wait(f"(one => one && !one.disabled && (one.click(), true))({found})", seconds)
-
-    def says(self, text: str, selector: str = "main", seconds: float = 30.0) -> None:
-        looked = f"document.querySelector({json.dumps(selector)}).textContent.replace(/[\\u00a0\\u202f]/g, ' ')"
-        self.wait(f"{looked}.includes({json.dumps(text)})", seconds)
-
-
-def sign_in(tab: Browser, world: World) -> None:
-    address = world.airflow.address
-    login = {"username": "admin", "password": world.airflow.password}
-    token = httpx.post(f"{address}/auth/token", json=login, timeout=30).json()["access_token"]
-    tab.cookie("_token", token, address)
 
 
 def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(world: World, tmp_path: Path) -> None:
@@ -54,7 +23,7 @@ def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(w
     assert world.rest.import_errors() == []
     with browser(tmp_path) as tab:
         tab.look(1280, 900)
-        sign_in(tab, world)
+        tab.sign_in(world.airflow.address, world.airflow.password)
         tab.open(f"{world.airflow.address}/")
         tab.wait("[...document.querySelectorAll('a')].some(a => a.textContent.includes('Twinstream'))", 60)
         tab.evaluate("[...document.querySelectorAll('a')].find(a => a.textContent.includes('Twinstream')).click()")
@@ -89,7 +58,7 @@ def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(w
 def test_pages_follow_airflows_theme_and_a_dag_has_a_tab(world: World, tmp_path: Path) -> None:
     with browser(tmp_path) as tab:
         tab.look(1280, 900)
-        sign_in(tab, world)
+        tab.sign_in(world.airflow.address, world.airflow.password)
         tab.open(f"{world.airflow.address}/plugin/twinstream")
         page = Frame(tab)
         page.says("pipelines")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -57,7 +56,6 @@ def decide(world: World, dag: str, run: str, option: str) -> str:
         return state if state in DONE else None
 
     world.task_reaches(dag, run, "approve", "awaiting_input")
-    time.sleep(5)
     return str(wait_for(look, SECONDS, f"{dag} after the answer"))
 
 

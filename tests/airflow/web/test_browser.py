@@ -20,9 +20,9 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Request
 
+from bin.lib.local.browser import Browser, browser
 from bin.lib.local.processes import free_port
 from tests.airflow.definitions import ROOT
-from tests.airflow.web.browser import Browser, browser
 from tests.airflow.web.conftest import mounted, settings_of
 from tests.airflow.web.made import MINUTE, Made
 from tests.unit.report import results

@@ -53,7 +53,7 @@ def test_two_tables_are_compared_by_their_paths(commands: Commands, tmp_path: Pa
     assert "all 10 rows are equal" in " ".join(close.out.split())
     error = commands.bad("compare-tables", left, other, "--key", "id", kind="ShapeMismatch")
     assert '"m"' in error["what"]
-    commands.bad("compare-tables", left, right, "--key", "no such", kind="ShapeMismatch or BadUsage")
+    commands.bad("compare-tables", left, right, "--key", "no such", kind="ShapeMismatch")
     commands.bad("compare-tables", left, str(tmp_path / "nowhere"), "--key", "id", kind="BadUsage")
 
 
@@ -61,14 +61,14 @@ def test_bad_input_gets_one_clear_error(commands: Commands) -> None:
     error = commands.bad("reconcile", "page_views", "--frontier", "99", kind="Refused", code=1)
     assert "the frontier is" in error["what"]
     commands.bad("recompute", "page_views", "--frontier", "99", kind="Refused", code=1)
-    commands.bad("report", "page_views", "--id", "../../secret", kind="ReportError or BadUsage")
+    commands.bad("report", "page_views", "--id", "../../secret", kind="ReportError")
     commands.bad("report", "page_views", "--id", "12", kind="ReportError")
     commands.bad("certificate", "page_views", kind="Refused", code=1)
     commands.bad("repair", "page_views", "--frontier", "99", kind="Refused", code=1)
     commands.bad("compare-generations", "page_views", kind="Refused", code=1)
     commands.bad("drop", "page_views", "--generation", "1", kind="Refused", code=1)
     commands.bad("drop", "page_views", "--generation", "9", kind="Refused", code=1)
-    commands.bad("reconcile", "nobody", kind="UnknownPipeline or DefinitionError or BadUsage")
+    commands.bad("reconcile", "nobody", kind="UnknownPipeline")
 
 
 def test_source_files_that_are_gone_are_named_with_their_txids(commands: Commands) -> None:

@@ -51,7 +51,6 @@ def test_only_what_is_new_is_read_and_the_result_says_so(tmp_path: Path, spark: 
         result, said = quick(home, name)
         assert said.startswith("comparing txids")
         assert result.verdict is Verdict.EQUAL
-        assert result.comparison.stream.digest == first.comparison.stream.digest or result.frontier > first.frontier
         assert (result.scanned_in_full_at, result.scanned_in_full_to) == (first.started_at, first.frontier)
     certificate = load(home.folder, name, damage.table_of(home, name).folder.name, None)
     assert certificate["scanned_in_full_to"] == first.frontier < certificate["frontier"]

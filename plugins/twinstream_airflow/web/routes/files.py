@@ -7,6 +7,7 @@ import json
 from fastapi import APIRouter
 from fastapi.responses import Response
 
+from twinstream.reconcile.result import Reconciliation
 from twinstream.report.as_json import to_json
 from twinstream.report.html import to_html
 from twinstream_airflow.web.data_docs import page_file
@@ -22,21 +23,13 @@ ALONE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-anc
 @router.get("/reconciliations/{id}/report.html", include_in_schema=False)
 def report_page(visitor: Reader, here: Here, pipeline: str, id: Id) -> Response:
     """The report as one page that needs nothing but itself, made from what the ledger keeps."""
-    _, run = find(here, pipeline, id)
-    result = result_of(run)
-    if result is None:
-        raise _no_report(pipeline, id)
-    return _download(to_html(result), "text/html; charset=utf-8", f"{pipeline}-{id}.html")
+    return _download(to_html(_result(here, pipeline, id)), "text/html; charset=utf-8", f"{pipeline}-{id}.html")
 
 
 @router.get("/reconciliations/{id}/report.json", include_in_schema=False)
 def report_json(visitor: Reader, here: Here, pipeline: str, id: Id) -> Response:
     """The report for programs."""
-    _, run = find(here, pipeline, id)
-    result = result_of(run)
-    if result is None:
-        raise _no_report(pipeline, id)
-    return _download(to_json(result), "application/json", f"{pipeline}-{id}.json")
+    return _download(to_json(_result(here, pipeline, id)), "application/json", f"{pipeline}-{id}.json")
 
 
 @router.get("/reconciliations/{id}/certificate.json", include_in_schema=False)
@@ -76,9 +69,13 @@ def _download(text: str, kind: str, name: str) -> Response:
     return Response(text, headers=headers)
 
 
-def _no_report(pipeline: str, id: int) -> NotThere:
-    return NotThere(
-        f"Reconciliation {id} of {pipeline} has no report: it runs still, or it failed.",
-        untouched="",
-        next_step="Its page says which.",
-    )
+def _result(here: Here, pipeline: str, id: int) -> Reconciliation:
+    _, run = find(here, pipeline, id)
+    result = result_of(run)
+    if result is None:
+        raise NotThere(
+            f"Reconciliation {id} of {pipeline} has no report: it runs still, or it failed.",
+            untouched="",
+            next_step="Its page says which.",
+        )
+    return result

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
+import httpx
 from websockets.sync.client import ClientConnection, connect
+
+from twinstream.errors import EnvironmentMissing
 
 
 class Browser:
@@ -53,6 +56,12 @@ class Browser:
     def cookie(self, name: str, value: str, url: str) -> None:
         self.send("Network.setCookie", name=name, value=value, url=url, httpOnly=True)
 
+    def sign_in(self, address: str, password: str) -> None:
+        """As Airflow's user admin."""
+        login = {"username": "admin", "password": password}
+        token = httpx.post(f"{address}/auth/token", json=login, timeout=30).json()["access_token"]
+        self.cookie("_token", token, address)
+
     def open(self, url: str) -> None:
         self.evaluate("window.left = true")
         self.send("Page.navigate", url=url)
@@ -83,11 +92,33 @@ class Browser:
         file.write_bytes(base64.b64decode(found["data"]))
 
 
+class Frame:
+    """The pages as Airflow shows them: in a frame of its own."""
+
+    def __init__(self, tab: Browser) -> None:
+        self._tab = tab
+
+    def wait(self, script: str, seconds: float = 30.0) -> Any:
+        inside = "const frame = window.document.querySelector('iframe'), document = frame.contentDocument"
+        return self._tab.wait(f"(() => {{ {inside}; return {script}; }})()", seconds)
+
+    def click(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
+        """Clicks the first thing with this text, as soon as it is there."""
+        all_of_them = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        found = f"{all_of_them}.find(e => e.textContent.includes({json.dumps(text)}))"
+        self.wait(f"(one => one && !one.disabled && (one.click(), true))({found})", seconds)
+
+    def says(self, text: str, selector: str = "main", seconds: float = 30.0) -> None:
+        looked = f"document.querySelector({json.dumps(selector)}).textContent.replace(/[\\u00a0\\u202f]/g, ' ')"
+        self.wait(f"{looked}.includes({json.dumps(text)})", seconds)
+
+
 @contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """A Chromium of its own, gone when the test is."""
+    """A Chromium of its own, with its files in `folder`; gone when the block ends."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
-    assert program, "Chromium is missing: install the package chromium."
+    if program is None:
+        raise EnvironmentMissing("Chromium is missing.", next_step="Install the package chromium.")
     process = subprocess.Popen(
         [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0",
          f"--user-data-dir={folder / 'chromium'}", "about:blank"],
