@@ -233,6 +233,8 @@ def test_the_tab_leads_to_the_pipeline_or_says_that_there_is_none(web: Web, view
     client = web.as_user("viewer")
     ours = client.get("tab", params={"dag_id": "page_views__reconcile"})
     assert ours.headers["location"] == "/twinstream/pipelines/page_views"
+    about_all = client.get("tab", params={"dag_id": "twinstream__freshness"})
+    assert about_all.headers["location"] == "/twinstream/"
     other = client.get("tab", params={"dag_id": "example__dag"})
     assert other.status_code == 200
     assert "is not a DAG of a Twinstream pipeline" in other.text

@@ -53,11 +53,13 @@ def overview_page(request: Request, visitor: Signed, here: Here, q: str = "", sh
 
 @router.get("/tab", include_in_schema=False, response_model=None)
 def tab(request: Request, visitor: Signed, here: Here, dag_id: str = "") -> HTMLResponse | RedirectResponse:
-    """The tab on a DAG or a run: the pipeline's page, or one calm sentence on a DAG that is not ours."""
+    """The tab on a DAG or a run: its pipeline's page, all of them where it is about all, or one calm sentence."""
     name, sign, _ = dag_id.partition("__")
     known = name in here.catalog.definitions or bool(here.ledger and here.ledger.generations.current(name))
     if sign and known and visitor.may_read(name):
         return RedirectResponse(f"{base_of(request)}/pipelines/{name}", 303)
+    if sign and name == "twinstream":
+        return RedirectResponse(f"{base_of(request)}/", 303)
     return page(request, "not_ours", dag_id=dag_id)
 
 
