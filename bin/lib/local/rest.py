@@ -35,10 +35,10 @@ class Rest:
         return self._answer(self._http.request(method, f"/api/v2{path}", json=body, params=query))
 
     def dags(self) -> set[str]:
-        found: set[str] = set()
+        found: list[str] = []  # a DAG that comes meanwhile can push another one onto the next page, once more
         while page := self.call("GET", "/dags", limit=100, offset=len(found), order_by="dag_id")["dags"]:
-            found |= {dag["dag_id"] for dag in page}
-        return found
+            found += [dag["dag_id"] for dag in page]
+        return set(found)
 
     def import_errors(self) -> list[str]:
         """What is wrong with files in dags/ and plugins/."""
