@@ -20,6 +20,7 @@ is_stamped() {
 
 venv_is_current() { [[ -x $root/.venv/bin/python ]] && is_stamped "$root/.venv" "$root/requirements.txt"; }
 jars_are_current() { is_stamped "$root/.jars" "$root/include/spark/ivy.xml"; }
+kafka_is_current() { is_stamped "$root/.kafka" "$root/include/kafka/ivy.xml"; }
 
 # java_is_too_old HOME: true when its release file names a Java below 17.
 java_is_too_old() {

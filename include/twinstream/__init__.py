@@ -8,6 +8,7 @@ from twinstream.pipeline import Checks, Pipeline
 from twinstream.prepare import batch_time
 from twinstream.sinks.delta import DeltaSink
 from twinstream.sources.files import FileSource
+from twinstream.sources.kafka import KafkaSource
 from twinstream.watermark import Watermark
 
 __version__ = "0.1.0"
@@ -18,6 +19,7 @@ __all__ = [
     "Checks",
     "DeltaSink",
     "FileSource",
+    "KafkaSource",
     "Orchestration",
     "Pipeline",
     "Watermark",

@@ -53,7 +53,11 @@ class Guarantee:
 
 _SOURCES = {
     "files": Part("source", Delivery.EXACTLY_ONCE, "files are replayable: a range is logged and read again as it was"),
-}
+    "kafka": Part(
+        "source", Delivery.EXACTLY_ONCE, "offsets are replayable: a range is logged and read again as it was, as long "
+        "as the topic keeps it",
+    ),
+}  # fmt: skip
 _SINKS = {
     "delta": Part("sink", Delivery.EXACTLY_ONCE, "Delta commits rows, txid and epoch in one atomic step"),
 }

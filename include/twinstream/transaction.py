@@ -112,6 +112,8 @@ class Range:
     """Names that may belong to one txid only (for files: their paths)."""
     hints: Mapping[str, Any] = field(default_factory=dict)
     """What saves work when the range is looked at again; not part of what it is."""
+    exact: bool = True
+    """Whether `records` is exact, or only the most it can be, as with offsets: some belong to no record."""
 
     @property
     def digest(self) -> str:
@@ -124,6 +126,7 @@ class Range:
             "size": self.size,
             "claims": list(self.claims),
             "hints": dict(self.hints),
+            "exact": self.exact,
         }
 
     @classmethod

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from twinstream.errors import LedgerError, TwinstreamError
 from twinstream.ledger import Generation, Ledger, Planned, PlanRaced
 from twinstream.pipeline import Definition
-from twinstream.sources.base import Places
+from twinstream.sources.base import REINJECTED, Places
 from twinstream.transaction import Range
 
 _TRIES = 20
@@ -22,8 +22,11 @@ class LedgerHistory:
     generation: Generation
 
     def last(self) -> Range | None:
-        newest = self.ledger.batches.get(self.generation.id, self.generation.last_txid, self.generation.last_txid)
-        return newest[0].range if newest else None
+        for txid in range(self.generation.last_txid, 0, -1):
+            found = self.ledger.batches.get(self.generation.id, txid, txid)[0].range
+            if found.payload.get("place") != REINJECTED:
+                return found
+        return None
 
     def known_folders(self) -> Mapping[str, int]:
         return self.ledger.batches.known_folders(self.generation.id)

@@ -286,7 +286,7 @@ class SparkProcessor:
                     untouched="Nothing of this attempt was committed.",
                     next_step="Bring back the source as it was, or `twinstream discard` the txid with a reason.",
                 )
-            if read.count != batch.range.records:
+            if batch.range.exact and read.count != batch.range.records:
                 raise AccountingOpen(
                     f"Txid {batch.txid} accounts for {read.count} records, but the source holds {batch.range.records}.",
                     untouched="Nothing of this attempt was committed.",

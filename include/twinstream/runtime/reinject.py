@@ -12,7 +12,7 @@ from twinstream.ledger import Ledger, Planned, PlanRaced
 from twinstream.pipeline import Definition
 from twinstream.sinks.sync import sync_file, sync_folder
 from twinstream.sources.base import Places
-from twinstream.sources.files import SUFFIXES, FileSource
+from twinstream.sources.files import SUFFIXES
 from twinstream.sources.scan import fingerprint
 
 _TRIES = 20
@@ -30,8 +30,7 @@ def reinject(
     ledger: Ledger, definition: Definition, generation: int, places: Places, file: Path, reason: str, count_late: bool
 ) -> Reinjected:
     """Plans the records of `file` as the next txid; the same content cannot come back twice."""
-    source = definition.pipeline.source
-    assert isinstance(source, FileSource)
+    source = definition.pipeline.source.brought_back
     if not file.is_file():
         raise Refused(f"There is no file {file}.", next_step="Export records with `twinstream dead P --export FILE`.")
     suffix = next((suffix for suffix in SUFFIXES[source.format] if file.name.endswith(suffix)), None)
@@ -44,7 +43,7 @@ def reinject(
     if known is not None:
         raise Refused(f"These records were reinjected before, as txid {known}.", next_step="Nothing to do.")
     _keep(file, places.reinjected / name)
-    found = source.range_of(places.reinjected, name, reinjected=True)
+    found = source.range_of(places.reinjected, name)
     for _ in range(_TRIES):
         last = ledger.generations.get(generation).last_txid
         try:

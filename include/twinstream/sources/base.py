@@ -17,12 +17,18 @@ from twinstream.transaction import Range
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from twinstream.sources.files import FileSource
+
+
+REINJECTED = "reinjected"
+"""The place, in a range's payload, of records that people brought back."""
+
 
 class History(Protocol):
     """What the ledger knows of a generation's plan, as far as a source may ask."""
 
     def last(self) -> Range | None:
-        """The newest planned range."""
+        """The newest planned range that came from the source itself, not from people who reinjected records."""
 
     def known_folders(self) -> Mapping[str, int]:
         """Folders whose content is all planned, with the time of the last change they had then."""
@@ -95,6 +101,10 @@ class Source(Protocol):
 
     def waiting(self, places: Places, history: History) -> int:
         """How much is there that no txid has, by looking at names only; what counts as one is the source's business."""
+
+    @property
+    def brought_back(self) -> FileSource:
+        """How files of records that people bring back are read."""
 
     def verify(self, places: Places, range: Range) -> None:
         """Raises SourceChanged if the range does not hold any more what was planned."""

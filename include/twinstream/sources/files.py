@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream.columns import parse_columns
 from twinstream.errors import DefinitionError, SourceChanged, SourceUnreadable, TwinstreamError
 from twinstream.sources import drift, listing
-from twinstream.sources.base import History, Places, Plan, Slice
+from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
 from twinstream.sources.listing import SETTLED_NANOS, UNSEEN, walk
 from twinstream.sources.scan import NOT_PLANNED, fingerprint, sample_json, scan_json_lines, unreadable
 from twinstream.sources.wide import smallest_scale
@@ -98,9 +98,13 @@ class FileSource:
         claimed = history.claimed
         return sum(len(set(folder.names) - claimed(listing.key(folder.path))) for folder in found if folder.names)
 
-    def range_of(self, root: Path, name: str, *, reinjected: bool = False) -> Range:
-        """The range of one file outside the folder's own order (dead letters that are brought back)."""
-        return _range([self._look(root, name)], place="reinjected" if reinjected else "source")
+    @property
+    def brought_back(self) -> FileSource:
+        return self
+
+    def range_of(self, root: Path, name: str) -> Range:
+        """The range of one file that people brought back, outside the folder's own order."""
+        return _range([self._look(root, name)], place=REINJECTED)
 
     def verify(self, places: Places, range: Range) -> None:
         for file, path in self._paths(places, range):
@@ -130,7 +134,7 @@ class FileSource:
         return read_files(spark, self, found)
 
     def _paths(self, places: Places, range: Range) -> Iterator[tuple[dict[str, Any], Path]]:
-        root = places.reinjected if range.payload["place"] == "reinjected" else places.resolve(self.path)
+        root = places.reinjected if range.payload["place"] == REINJECTED else places.resolve(self.path)
         for file in range.payload["files"]:
             yield file, root / file["path"]
 

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 from twinstream.paths import literal
 from twinstream.small_table import small_table
 from twinstream.sources.base import FACTS, Slice
+from twinstream.sources.json_text import RAW, STRICT, ddl, parsed
 from twinstream.sources.wide import misfit, narrow, widened
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from twinstream.sources.files import FileSource
-
-_CORRUPT = "_raw"
-_STRICT = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE", "allowSingleQuotes": "false"}
 
 
 @dataclass(frozen=True)
@@ -43,11 +41,11 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead])
     from pyspark.sql import functions as F
 
     if source.format == "parquet":
-        rows = spark.read.schema(_ddl(source.columns)).parquet(*(literal(file.path) for file in files))
+        rows = spark.read.schema(ddl(source.columns)).parquet(*(literal(file.path) for file in files))
         rows = rows.select(
             "*",
             F.col("_metadata.file_path").alias("_path"),
-            F.lit(None).cast("string").alias(_CORRUPT),
+            F.lit(None).cast("string").alias(RAW),
             F.lit(None).cast("string").alias("_misfit"),
         )
     else:
@@ -98,8 +96,8 @@ def _read_json(spark: SparkSession, source: FileSource, files: Sequence[ToRead])
 def _fast(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    reader = spark.read.schema(f"{_ddl(columns)}, {_CORRUPT} string")
-    rows = reader.options(**_STRICT, lineSep="\n").json(paths)
+    reader = spark.read.schema(f"{ddl(columns)}, {RAW} string")
+    rows = reader.options(**STRICT, lineSep="\n").json(paths)
     return rows.select("*", F.col("_metadata.file_path").alias("_path"))
 
 
@@ -108,13 +106,4 @@ def _careful(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> 
 
     lines = spark.read.option("lineSep", "\n").text(paths).select("value", F.col("_metadata.file_path").alias("_path"))
     lines = lines.where(F.col("value").rlike("[^ \\t\\r]")).withColumn("value", F.ltrim("value", F.lit("\ufeff")))
-    parsed = F.from_json("value", f"{_ddl(columns)}, {_CORRUPT} string", _STRICT)
-    rows = lines.select("value", "_path", F.inline(F.array(parsed)))
-    one_object = F.col("value").rlike("^[ \\t]*\\{") & (
-        F.coalesce(F.json_array_length(F.concat(F.lit("["), F.col("value"), F.lit("]"))), F.lit(0)) == 1
-    )
-    return rows.withColumn(_CORRUPT, F.when(~one_object, F.col("value")).otherwise(F.col(_CORRUPT))).drop("value")
-
-
-def _ddl(columns: dict[str, str]) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+    return parsed(lines, columns)

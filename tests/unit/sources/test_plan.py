@@ -230,7 +230,7 @@ def test_files_are_planned_in_one_order_whatever_the_disk_says(
 
 def test_what_is_brought_back_is_a_range_of_its_own(home: Path, source: FileSource) -> None:
     write(home / "back", "x.json", 3)
-    range_ = source.range_of(home / "back", "x.json", reinjected=True)
+    range_ = source.range_of(home / "back", "x.json")
     assert (range_.claims, range_.records) == (("reinjected/x.json",), 3)
     source.verify(Places(home, reinjected=home / "back"), range_)
 

@@ -1,0 +1,134 @@
+"""Reading planned offsets with Spark's batch reader, each record with the txid of its offset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from twinstream.small_table import small_table
+from twinstream.sources.base import FACTS, Slice
+from twinstream.sources.json_text import RAW, parsed
+from twinstream.sources.kafka.connection import spark_options
+from twinstream.sources.kafka.spans import Partition, Span, from_payload
+from twinstream.sources.wide import misfit, narrow, widened
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from twinstream.sources.kafka.source import KafkaSource
+
+PARTITION_RECORDS = 500_000
+"""A partition with more than this is read by several tasks."""
+RECORD = {
+    "key": "binary", "value": "binary", "headers": "array<struct<key:string,value:binary>>", "topic": "string",
+    "partition": "int", "offset": "bigint", "timestamp": "timestamp",
+}  # fmt: skip
+"""The columns of a record as it is, for prepare to take apart."""
+
+
+def read_offsets(spark: SparkSession, source: KafkaSource, slices: Sequence[Slice]) -> DataFrame:
+    """The records of the slices with the slice's facts, `_file` (topic, partition, offset), `_raw`, `_misfit`."""
+    from pyspark.sql import functions as F
+
+    spans = [(piece, from_payload(piece.range.payload)[1]) for piece in slices]
+    whole = _whole([found for _, found in spans])
+    rows = _read(spark, source.connection, whole) if whole else spark.createDataFrame([], _ddl(RECORD))
+    width = max((span.size for _, found in spans for span in found.values()), default=1) or 1
+    facts = small_table(
+        spark,
+        f"topic:string,partition:int,_bucket:bigint,_from:bigint,_to:bigint,{FACTS}",
+        [row for piece, found in spans for row in _buckets(piece, found, width)],
+    )
+    rows = rows.withColumn("_bucket", F.floor(F.col("offset") / F.lit(width)).cast("bigint"))
+    rows = rows.join(F.broadcast(facts), ["topic", "partition", "_bucket"])
+    rows = rows.where((F.col("offset") >= F.col("_from")) & (F.col("offset") < F.col("_to")))
+    rows = rows.drop("_bucket", "_from", "_to").withColumn("_file", _place())
+    return _as_json(rows, source) if source.schema else _as_it_is(rows)
+
+
+def _as_json(rows: DataFrame, source: KafkaSource) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    wide = widened(source.value_columns)
+    hidden = [name for name in rows.columns if name.startswith("_")]
+    fields = {f"_field_{name}": _field(what) for name, what in source.fields.items()}
+    texts = rows.select(F.coalesce(F.col("value").cast("string"), F.lit("")).alias("value"), *hidden, *(
+        column.alias(name) for name, column in fields.items()
+    ))  # fmt: skip
+    found = parsed(texts, wide)
+    found = narrow(found, source.value_columns, wide, misfit(source.value_columns, wide))
+    return found.withColumnsRenamed({f"_field_{name}": name for name in source.fields})
+
+
+def _as_it_is(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    nothing = F.lit(None).cast("string")
+    return rows.withColumns({RAW: nothing, "_misfit": nothing})
+
+
+def _field(what: str) -> Column:
+    """A part of the record beside its value."""
+    from pyspark.sql import functions as F
+
+    kind, _, header = what.partition(":")
+    if kind == "header":
+        found = F.filter("headers", lambda one: one["key"] == F.lit(header))
+        return F.get(found, F.size(found) - 1)["value"].cast("string")
+    return F.col("key").cast("string") if kind == "key" else F.col(kind)
+
+
+def _place() -> Column:
+    from pyspark.sql import functions as F
+
+    return F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
+
+
+def _read(spark: SparkSession, connection: str, whole: Mapping[Partition, Span]) -> DataFrame:
+    tasks = sum(-(-span.size // PARTITION_RECORDS) for span in whole.values())
+    options = {
+        **spark_options(connection),
+        "assign": _by_topic({partition: partition[1] for partition in whole}, list),
+        "startingOffsets": _by_topic({partition: span.start for partition, span in whole.items()}),
+        "endingOffsets": _by_topic({partition: span.end for partition, span in whole.items()}),
+        "kafka.isolation.level": "read_committed",
+        "includeHeaders": "true",
+        "failOnDataLoss": "true",
+        "minPartitions": str(max(tasks, len(whole))),
+    }
+    return spark.read.format("kafka").options(**options).load().select(*RECORD)
+
+
+def _whole(spans: Sequence[Mapping[Partition, Span]]) -> dict[Partition, Span]:
+    """From the first to the last offset of each partition that has any."""
+    found: dict[Partition, Span] = {}
+    for some in spans:
+        for partition, span in some.items():
+            if span.size:
+                known = found.get(partition, span)
+                found[partition] = Span(min(known.start, span.start), max(known.end, span.end))
+    return found
+
+
+def _buckets(piece: Slice, spans: Mapping[Partition, Span], width: int) -> Iterator[dict[str, Any]]:
+    """A row for each stretch of `width` offsets that a span touches: joining on it leaves a record two spans to try."""
+    for (topic, partition), span in spans.items():
+        if span.size:
+            for bucket in range(span.start // width, (span.end - 1) // width + 1):
+                place = {"topic": topic, "partition": partition, "_bucket": bucket}
+                yield {**place, "_from": span.start, "_to": span.end, **piece.facts()}
+
+
+def _by_topic(values: Mapping[Partition, int], shape: type = dict) -> str:
+    found: dict[str, Any] = {}
+    for (topic, partition), value in sorted(values.items()):
+        if shape is list:
+            found.setdefault(topic, []).append(value)
+        else:
+            found.setdefault(topic, {})[str(partition)] = value
+    return json.dumps(found)
+
+
+def _ddl(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -1,0 +1,228 @@
+"""KafkaSource: topics whose partitions are read by exact offsets, transactions that were committed only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from twinstream.columns import parse_columns
+from twinstream.errors import DefinitionError, SourceChanged, TwinstreamError
+from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
+from twinstream.sources.files import FileSource
+from twinstream.sources.kafka.broker import Broker, There
+from twinstream.sources.kafka.spans import Partition, Span, cut, from_payload, to_payload, total
+from twinstream.transaction import Range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RECORD_BYTES = 256
+"""What a record is taken to weigh: offsets do not tell, and the rate of groups is learned in the same measure."""
+_FIELDS = {"key": "string", "topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """Records of one or more topics: JSON values with a schema, or as they are, for prepare to take apart."""
+
+    topics: str | tuple[str, ...] = ()
+    pattern: str = ""
+    """Instead of topics: those whose whole name matches, also such that come later."""
+    schema: str = ""
+    """Columns of the JSON value; without it: key, value, headers, topic, partition, offset, timestamp."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """More columns beside the value's: {"id": "key", "trace": "header:trace-id", "at": "timestamp"}."""
+    connection: str = "kafka_default"
+
+    kind = "kafka"
+
+    def __post_init__(self) -> None:
+        if bool(self.topics) == bool(self.pattern):
+            raise DefinitionError(
+                "KafkaSource needs topics or a pattern, and not both.",
+                next_step='Write for example KafkaSource(topics="orders", …).',
+            )
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise DefinitionError(
+                f"KafkaSource(pattern={self.pattern!r}) is not a regular expression: {error}.", next_step="Correct it."
+            ) from error
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.connection):
+            raise DefinitionError(
+                f"KafkaSource(connection={self.connection!r}) cannot be a connection's name.",
+                next_step="Use lower-case letters, digits and underscores.",
+            )
+        if self.fields and not self.schema.strip():
+            raise DefinitionError(
+                "KafkaSource without a schema has all parts of a record already.",
+                next_step="Leave fields out, or give the schema of the JSON value.",
+            )
+        for name, what in self.fields.items():
+            if what not in _FIELDS and not re.fullmatch(r"header:.+", what):
+                raise DefinitionError(
+                    f"KafkaSource(fields={{{name!r}: {what!r}}}) is not known.",
+                    next_step=f"Use one of {', '.join(_FIELDS)} or header:NAME.",
+                )
+            if name in self.value_columns:
+                raise DefinitionError(
+                    f"KafkaSource has two columns named {name}: in the schema and in fields.",
+                    next_step="Rename the one in fields.",
+                )
+
+    @cached_property
+    def value_columns(self) -> dict[str, str]:
+        """The columns of the JSON value."""
+        return parse_columns(self.schema) if self.schema.strip() else {}
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        from twinstream.sources.kafka.read import RECORD
+
+        if not self.schema.strip():
+            return dict(RECORD)
+        return self.value_columns | {name: _FIELDS.get(what, "string") for name, what in self.fields.items()}
+
+    def canonical(self) -> dict[str, Any]:
+        """Neither the brokers nor the topics' names change what a record means; where they lead is in the ranges."""
+        return {"kind": self.kind, "columns": self.columns, "fields": dict(sorted(self.fields.items()))}
+
+    def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
+        last = history.last()
+        try:
+            there = self._there()
+            ids, new = self._new(there, last)
+        except TwinstreamError as error:
+            return Plan((), problem=error)
+        records = total(new)
+        if not records:
+            return Plan(())
+        most = max(1, enough // RECORD_BYTES // batch_records)
+        pieces = -(-records // batch_records)
+        ranges = tuple(_range(ids, spans) for spans in islice(cut(new, pieces), most))
+        return Plan(ranges, more=len(ranges) < pieces)
+
+    def waiting(self, places: Places, history: History) -> int:
+        """How many offsets no txid has."""
+        return total(self._new(self._there(), history.last())[1])
+
+    @cached_property
+    def brought_back(self) -> FileSource:
+        """Lines of JSON with this source's columns."""
+        return FileSource("", schema=", ".join(f"`{name}` {kind}" for name, kind in self.columns.items()))
+
+    def verify(self, places: Places, range: Range) -> None:
+        if range.payload["place"] == REINJECTED:
+            return self.brought_back.verify(places, range)
+        ids, spans = from_payload(range.payload)
+        there = _broker(self.connection).look([topic for topic, _ in spans])
+        _require_same_topics(ids, there)
+        for partition, span in spans.items():
+            _require_there(partition, span, there.spans.get(partition))
+
+    def remaining(self, places: Places, range: Range) -> Range:
+        if range.payload["place"] == REINJECTED:
+            return self.brought_back.remaining(places, range)
+        ids, spans = from_payload(range.payload)
+        there = _broker(self.connection).look([topic for topic, _ in spans])
+        left = {
+            partition: _overlap(span, there.spans[partition])
+            for partition, span in spans.items()
+            if partition in there.spans and ids[partition[0]] == there.topics[partition[0]]
+        }
+        return replace(range, payload=to_payload(ids, left))
+
+    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
+        from twinstream.sources.kafka.read import read_offsets
+
+        ours = [piece for piece in slices if piece.range.payload["place"] != REINJECTED]
+        back = [piece for piece in slices if piece.range.payload["place"] == REINJECTED]
+        if not back:
+            return read_offsets(spark, self, ours)
+        rows = self.brought_back.read(spark, places, back)
+        return rows.unionByName(read_offsets(spark, self, ours)) if ours else rows
+
+    def _there(self) -> There:
+        broker = _broker(self.connection)
+        named = (self.topics,) if isinstance(self.topics, str) else self.topics
+        return broker.look(broker.names(self.pattern) if self.pattern else named)
+
+    def _new(self, there: There, last: Range | None) -> tuple[dict[str, str], dict[Partition, Span]]:
+        """What lies behind the last planned offsets; a partition that is new starts with what it has."""
+        known_ids, known = from_payload(last.payload) if last else ({}, {})
+        _require_same_topics(known_ids, there)
+        new: dict[Partition, Span] = {}
+        for partition, span in there.spans.items():
+            start = known[partition].end if partition in known else span.start
+            if start < span.start:
+                raise _overtaken(partition, start, span.start)
+            if start > span.end:
+                raise SourceChanged(
+                    f"{_name(partition)} ends at offset {span.end}, but offsets up to {start} were planned.",
+                    untouched="Nothing was planned from it.",
+                    next_step="The broker lost records: bring them back, or begin anew with `twinstream replay`.",
+                )
+            new[partition] = Span(start, span.end)
+        return {**known_ids, **there.topics}, {**{p: Span(s.end, s.end) for p, s in known.items()}, **new}
+
+
+@cache
+def _broker(connection: str) -> Broker:
+    return Broker(connection)
+
+
+def _range(ids: Mapping[str, str], spans: Mapping[Partition, Span]) -> Range:
+    records = total(spans)
+    return Range(payload=to_payload(ids, spans), records=records, size=records * RECORD_BYTES, exact=False)
+
+
+def _overlap(span: Span, there: Span) -> Span:
+    start = min(max(span.start, there.start), span.end)
+    return Span(start, max(start, min(span.end, there.end)))
+
+
+def _require_same_topics(ids: Mapping[str, str], there: There) -> None:
+    for topic, known in ids.items():
+        if topic in there.topics and there.topics[topic] != known:
+            raise SourceChanged(
+                f"The topic {topic} was deleted and made anew: its offsets do not mean the same records any more.",
+                untouched="Nothing was read from the new one.",
+                next_step="`twinstream replay` builds a new generation from what the topic holds now.",
+            )
+
+
+def _require_there(partition: Partition, span: Span, there: Span | None) -> None:
+    if not span.size:
+        return
+    if there is None:
+        raise SourceChanged(
+            f"{_name(partition)} is gone.",
+            untouched="No txid was committed without its records.",
+            next_step="Bring the topic back, or `twinstream discard` the txid with a reason.",
+        )
+    if there.start > span.start:
+        raise _overtaken(partition, span.start, there.start)
+    if there.end < span.end:
+        raise SourceChanged(
+            f"{_name(partition)} ends at offset {there.end} now; offsets up to {span.end} were planned.",
+            untouched="No txid was committed without its records.",
+            next_step="Bring the broker's records back, or `twinstream discard` the txid with a reason.",
+        )
+
+
+def _overtaken(partition: Partition, wanted: int, first: int) -> SourceChanged:
+    return SourceChanged(
+        f"{_name(partition)} has deleted offsets {wanted} to {first - 1} before they were read: "
+        "its retention is shorter than the lag.",
+        untouched="Nothing behind the gap was planned or committed.",
+        next_step="If they are lost for good, `twinstream replay` begins anew with what is left; then give the topic a "
+        "longer retention.",
+    )
+
+
+def _name(partition: Partition) -> str:
+    return f"Partition {partition[1]} of topic {partition[0]}"
