@@ -151,6 +151,8 @@ class Engine:
             found = self.plan(definition, generation, request.batch_records)
             if found.problem is not None:
                 problems[:] = [found.problem]
+            for warning in found.warnings:
+                progress.note(warning)
             if found.txids:
                 progress.planned(len(found.txids), found.records)
                 txids, records, _, _ = self.ledger.batches.backlog(generation.id)

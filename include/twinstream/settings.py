@@ -11,6 +11,7 @@ from pathlib import Path
 from twinstream.errors import SettingsError
 from twinstream.sources.base import Places
 
+PREFIX = "TWINSTREAM_"
 TIME_ZONE = "UTC"
 """Event times, windows and casts mean UTC everywhere: results must not depend on where a job runs."""
 
@@ -34,6 +35,8 @@ class Settings:
     """The folder of the users' suites, where it is not beside the pipelines."""
     context: Mapping[str, str] = field(default_factory=dict)
     """Who asked, as a scheduler puts it (its DAG, run, task and try): kept with every attempt and run."""
+    connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """How to reach brokers: what TWINSTREAM_KAFKA_DEFAULT says is the connection kafka_default, and so on."""
 
     @property
     def expectations(self) -> Path:
@@ -58,10 +61,15 @@ class Settings:
             driver_memory=env.get("TWINSTREAM_DRIVER_MEMORY") or "1g",
             own_expectations=Path(expectations).expanduser().absolute() if expectations else None,
             context=_context(env.get("TWINSTREAM_CONTEXT")),
+            connections={
+                name.removeprefix(PREFIX).lower(): value
+                for name, value in env.items()
+                if name.startswith(f"{PREFIX}KAFKA") and value.strip()
+            },
         )
 
     def places(self, pipeline: str) -> Places:
-        return Places(self.home, self.home / "reinjected" / pipeline)
+        return Places(self.home, self.home / "reinjected" / pipeline, self.connections)
 
 
 def _context(text: str | None) -> dict[str, str]:

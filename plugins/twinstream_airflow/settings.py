@@ -1,9 +1,12 @@
-"""The engine's settings inside Airflow: the environment's, with the ledger that an Airflow connection names."""
+"""The engine's settings inside Airflow: the environment's, with the ledger and brokers that connections name."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,8 +14,10 @@ from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 import twinstream
+from twinstream.catalog import load_catalog
 from twinstream.errors import SettingsError
 from twinstream.settings import Settings
+from twinstream.sources.kafka.connection import variable_of
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -38,26 +43,48 @@ def without_ledger() -> Settings:
     return Settings.from_env({**os.environ, **folders()})
 
 
-def of_task() -> Settings:
-    """The settings in a task."""
-    try:
-        connection = BaseHook.get_connection(LEDGER)
-    except AirflowNotFoundException:
-        return without_ledger()
-    return _with(connection)
+def of_task(pipeline: str | None = None) -> Settings:
+    """The settings in a task, with the connections that a pipeline needs."""
+    found: dict[str, Connection] = {}
+    for name in (LEDGER, *_needed(pipeline)):
+        with suppress(AirflowNotFoundException):
+            found[name] = BaseHook.get_connection(name)
+    return _with(found)
 
 
-async def of_trigger() -> Settings:
-    """The settings in the triggerer."""
-    try:
-        connection = await BaseHook.aget_connection(LEDGER)
-    except AirflowNotFoundException:
-        return without_ledger()
-    return _with(connection)
+async def of_trigger(pipeline: str) -> Settings:
+    """The settings in the triggerer, with the connections that a pipeline needs."""
+    found: dict[str, Connection] = {}
+    for name in (LEDGER, *await asyncio.to_thread(_needed, pipeline)):
+        with suppress(AirflowNotFoundException):
+            found[name] = await BaseHook.aget_connection(name)
+    return _with(found)
 
 
-def _with(connection: Connection) -> Settings:
-    return Settings.from_env({**os.environ, **folders(), "TWINSTREAM_LEDGER_URL": ledger_url(connection)})
+def _needed(pipeline: str | None) -> tuple[str, ...]:
+    """Names of connections besides the ledger's; what Airflow does not have, the environment may."""
+    if pipeline is None:
+        return ()
+    return load_catalog(without_ledger().pipelines).get(pipeline).pipeline.source.connections
+
+
+def _with(connections: Mapping[str, Connection]) -> Settings:
+    known = dict(connections)
+    ledger = known.pop(LEDGER, None)
+    more = {"TWINSTREAM_LEDGER_URL": ledger_url(ledger)} if ledger else {}
+    reached = {variable_of(name): kafka_options(connection) for name, connection in known.items()}
+    return Settings.from_env({**os.environ, **folders(), **more, **reached})
+
+
+def kafka_options(connection: Connection) -> str:
+    """How an Airflow connection reaches its brokers: its extra, and host, login and password where that has none."""
+    found = {name: value for name, value in connection.extra_dejson.items() if not name.startswith("__")}
+    if connection.host:
+        found.setdefault("bootstrap.servers", f"{connection.host}:{connection.port or 9092}")
+    if connection.login:
+        found.setdefault("sasl.username", connection.login)
+        found.setdefault("sasl.password", connection.password or "")
+    return json.dumps(found)
 
 
 def ledger_url(connection: Connection) -> str:

@@ -43,6 +43,7 @@ class PlanResult:
     records: int
     more: bool
     problem: TwinstreamError | None
+    warnings: tuple[str, ...] = ()
 
 
 def plan(
@@ -53,7 +54,7 @@ def plan(
         generation = ledger.generations.get(generation_id)
         found = definition.pipeline.source.plan(places, LedgerHistory(ledger, generation), batch_records, enough)
         if not found.ranges and not found.seen_folders:
-            return PlanResult(range(0), 0, False, found.problem)
+            return PlanResult(range(0), 0, False, found.problem, found.warnings)
         try:
             txids = ledger.batches.plan(
                 generation_id,
@@ -64,7 +65,7 @@ def plan(
             )
         except PlanRaced:
             continue
-        return PlanResult(txids, sum(item.records for item in found.ranges), found.more, found.problem)
+        return PlanResult(txids, sum(item.records for item in found.ranges), found.more, found.problem, found.warnings)
     raise LedgerError(
         f"Other planners were faster {_TRIES} times in a row.",
         untouched="Nothing was planned by this one.",

@@ -47,6 +47,8 @@ class Plan:
     """Raised once everything before it is committed."""
     more: bool = False
     """There is more to plan than was asked for."""
+    warnings: tuple[str, ...] = ()
+    """What will go wrong before long if nobody does anything."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ FACTS = "_txid:bigint,_batch_micros:bigint,_discarded:boolean,_late_before:bigin
 
 @dataclass(frozen=True)
 class Places:
-    """The folders that relative paths of a definition stand for."""
+    """What the names in a definition stand for: folders for relative paths, addresses for connections."""
 
     home: Path
     reinjected: Path = field(default=Path())
+    connections: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """How to reach brokers, by the names that definitions give them; they may hold passwords."""
 
     def resolve(self, path: str) -> Path:
         return (self.home / Path(path).expanduser()).absolute()
@@ -92,6 +96,10 @@ class Source(Protocol):
     @property
     def columns(self) -> dict[str, str]:
         """Name and type of each column."""
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """Names of the connections that it needs."""
 
     def canonical(self) -> dict[str, Any]:
         """All that changes results, for the definition's hash."""

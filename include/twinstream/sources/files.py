@@ -59,6 +59,10 @@ class FileSource:
     def columns(self) -> dict[str, str]:
         return parse_columns(self.schema)
 
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return ()
+
     def canonical(self) -> dict[str, Any]:
         return {"kind": self.kind, "format": self.format, "columns": self.columns, "rounding": self.rounding}
 

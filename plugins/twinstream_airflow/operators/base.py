@@ -56,7 +56,7 @@ class TwinstreamOperator(EngineOperator):
         from twinstream.engine import Engine
 
         with in_airflows_words():
-            opened = Engine(settings.of_task())
+            opened = Engine(settings.of_task(self.pipeline))
             try:
                 yield opened
                 tell(opened.ledger, self.pipeline)
@@ -97,7 +97,7 @@ class SparkOperator(TwinstreamOperator):
         """Runs the command and returns what it said."""
         task_instance = context["ti"]
         with in_airflows_words():
-            known = settings.of_task()
+            known = settings.of_task(self.pipeline)
             self._job = self._new_job(known, attempt_of(context), lambda url: self._watch_at(task_instance, url))
         self._watch_at(task_instance, task_instance.log_url)
         return self._job.run()

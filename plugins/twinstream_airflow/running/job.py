@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 import twinstream
 from twinstream.settings import Settings
+from twinstream.sources.kafka.connection import variable_of
 from twinstream_airflow.running import guard
 from twinstream_airflow.running.entry_points import entry_point
 from twinstream_airflow.running.failures import as_airflow
@@ -102,6 +103,7 @@ class Job(ABC):
             "TWINSTREAM_HOME": str(settings.home),
             "TWINSTREAM_PIPELINES": str(settings.pipelines),
             "TWINSTREAM_LEDGER_URL": settings.ledger_url,
+            **{variable_of(name): value for name, value in settings.connections.items()},
             "TWINSTREAM_CONTEXT": json.dumps(self.context),
             "TWINSTREAM_RESULT": str(result),
             **({"TWINSTREAM_JARS": str(settings.jars)} if settings.jars else {}),

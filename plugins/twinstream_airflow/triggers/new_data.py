@@ -35,7 +35,7 @@ class NewDataTrigger(BaseEventTrigger):
         told = 0
         while True:
             try:
-                found = await asyncio.to_thread(waiting, await settings.of_trigger(), self.pipeline)
+                found = await asyncio.to_thread(waiting, await settings.of_trigger(self.pipeline), self.pipeline)
             except Exception as error:
                 # A ledger that is down or a source that is not there is the micro-batch's to report; this only watches.
                 self.log.warning("Cannot look for new data of %s: %s", self.pipeline, error)

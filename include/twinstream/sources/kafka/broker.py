@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import SourceUnreadable
-from twinstream.sources.kafka.connection import client_options, variable_of
+from twinstream.sources.kafka.connection import variable_of
 from twinstream.sources.kafka.spans import Partition, Span
 
 if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
 SECONDS = 15.0
@@ -31,8 +34,10 @@ class There:
 class Broker:
     """One cluster, asked by its administration interface; nothing is consumed and no group is joined."""
 
-    def __init__(self, connection: str) -> None:
+    def __init__(self, connection: str, options: Mapping[str, str]) -> None:
         self._connection = connection
+        self._options = dict(options)
+        self._said: deque[str] = deque(maxlen=20)
         self._looked: dict[frozenset[str], tuple[float, There]] = {}
         self._client: AdminClient | None = None
 
@@ -52,16 +57,10 @@ class Broker:
         return found
 
     def _look(self, client: AdminClient, topics: list[str]) -> There:
-        from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
+        from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-        described = client.describe_topics(TopicCollection(topics), request_timeout=SECONDS)
-        ids: dict[str, str] = {}
-        partitions: list[Partition] = []
-        for name, future in described.items():
-            found = self._topic(name, future.result)
-            ids[name] = str(found.topic_id)
-            partitions += [(name, partition.id) for partition in found.partitions]
+        ids, partitions = self._describe(client, topics)
         ends: list[dict[Partition, int]] = []
         for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
             asked = {TopicPartition(*partition): spec for partition in partitions}
@@ -70,7 +69,20 @@ class Broker:
             ) if asked else {}  # fmt: skip
             ends.append({(one.topic, one.partition): future.result().offset for one, future in answers.items()})
         first, last = ends
+        if self._describe(client, topics)[0] != ids:  # made anew between the questions: the offsets are another topic's
+            return self._look(client, topics)
         return There(ids, {partition: Span(first[partition], last[partition]) for partition in partitions})
+
+    def _describe(self, client: AdminClient, topics: list[str]) -> tuple[dict[str, str], list[Partition]]:
+        from confluent_kafka import TopicCollection
+
+        ids: dict[str, str] = {}
+        partitions: list[Partition] = []
+        for name, future in client.describe_topics(TopicCollection(topics), request_timeout=SECONDS).items():
+            found = self._topic(name, future.result)
+            ids[name] = str(found.topic_id)
+            partitions += [(name, partition.id) for partition in found.partitions]
+        return ids, partitions
 
     def _topic(self, name: str, described: Callable[[], Any]) -> Any:
         from confluent_kafka import KafkaError, KafkaException
@@ -88,55 +100,59 @@ class Broker:
     def _ask(self, question: Callable[[AdminClient], Any]) -> Any:
         from confluent_kafka import KafkaError, KafkaException
 
-        try:
-            return question(self._open())
-        except KafkaException as error:
-            found = error.args[0]
-            refused = (
-                KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED,
-                KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-            )  # fmt: skip
-            self._client = None
-            if found.code() in refused or self._refused():
-                raise SourceUnreadable(
-                    f"The brokers of {self._connection} refuse us: {found.str()}.",
-                    next_step=f"Correct user, password or rights in {variable_of(self._connection)} "
-                    "(in Airflow: in the connection of that name).",
-                ) from error
-            raise SourceUnreadable(
-                f"The brokers of {self._connection} ({client_options(self._connection)['bootstrap.servers']}) do not "
-                f"answer: {found.str()}.",
-                next_step="Start them or correct the address, then run the command again.",
-            ) from error
+        moving = (KafkaError._NOENT, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION)
+        deadline = time.monotonic() + SECONDS
+        while True:
+            try:
+                return question(self._open())
+            except KafkaException as error:
+                if error.args[0].code() not in moving or time.monotonic() > deadline:
+                    raise self._explained(error) from error
+                self._client = None  # what it knows about leaders it would go on to know for minutes
+                time.sleep(0.1)
+
+    def _explained(self, error: KafkaException) -> SourceUnreadable:
+        from confluent_kafka import KafkaError
+
+        found = error.args[0]
+        refused = (
+            KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        )  # fmt: skip
+        if found.code() in refused or self._refused():
+            return SourceUnreadable(
+                f"The brokers of {self._connection} refuse us: {found.str()}.",
+                next_step=f"Correct user, password or rights in {variable_of(self._connection)} "
+                "(in Airflow: in the connection of that name).",
+            )
+        return SourceUnreadable(
+            f"The brokers of {self._connection} ({self._options['bootstrap.servers']}) do not answer: {found.str()}.",
+            next_step="Start them or correct the address, then run the command again.",
+        )
 
     def _refused(self) -> bool:
-        """Where a login fails librdkafka only tells its log, and time runs out."""
-        return any("authentication" in line.lower() for line in _Log.lines)
+        """Where a login fails librdkafka only tells its log, and time runs out. The next question gets a new client."""
+        if self._client is not None:
+            self._client.poll(0.1)
+            self._client = None
+        return any("authentication" in line.lower() for line in self._said)
 
     def _open(self) -> AdminClient:
         from confluent_kafka.admin import AdminClient
 
         if self._client is None:
-            _Log.lines.clear()
-            options: dict[str, Any] = {
-                **client_options(self._connection),
-                "error_cb": _Log.note,
-                "logger": _Log,
-                "socket.timeout.ms": int(SECONDS * 1000),
-            }
+            self._said.clear()
+            timeout = int(SECONDS * 1000)
+            options: dict[str, Any] = {**self._options, "logger": self._logger(), "socket.timeout.ms": timeout}
             self._client = AdminClient(options)
         return self._client
 
+    def _logger(self) -> logging.Logger:
+        """What librdkafka says explains a failure, but it says it again every second: it is kept, not shown."""
+        logger = logging.Logger("librdkafka")
+        logger.addFilter(self._keep)
+        return logger
 
-class _Log:
-    """What librdkafka says by itself; kept to explain a failure, never shown: it repeats itself every second."""
-
-    lines: list[str] = []  # noqa: RUF012
-
-    @classmethod
-    def note(cls, error: Any) -> None:
-        cls.lines[:] = [*cls.lines[-20:], str(error)]
-
-    @classmethod
-    def log(cls, _level: int, form: str, *values: Any) -> None:
-        cls.lines[:] = [*cls.lines[-20:], form % values if values else form]
+    def _keep(self, record: logging.LogRecord) -> bool:
+        self._said.append(record.getMessage())
+        return False

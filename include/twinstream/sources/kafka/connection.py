@@ -8,11 +8,11 @@ options of Spark's reader, which Spark redacts.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from twinstream.errors import SettingsError
+from twinstream.settings import PREFIX
 
 _SAME = (
     "bootstrap.servers", "security.protocol", "client.id", "ssl.endpoint.identification.algorithm",
@@ -26,6 +26,8 @@ _FILES = {
 }
 _OURS = ("sasl.username", "sasl.password")
 _KNOWN = {*_SAME, *_MECHANISM, *_FILES, *_OURS}
+_OTHERS = ("group.id", "auto.offset.reset", "enable.auto.commit", "session.timeout.ms", "max.poll.interval.ms")
+"""What a connection that is shared with consumers may say besides; it means nothing here."""
 _LOGINS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -35,13 +37,13 @@ _LOGINS = {
 
 def variable_of(connection: str) -> str:
     """The environment variable of a connection."""
-    return f"TWINSTREAM_{connection.upper()}"
+    return f"{PREFIX}{connection.upper()}"
 
 
-def client_options(connection: str, env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Options of librdkafka."""
+def client_options(connection: str, known: Mapping[str, str]) -> dict[str, str]:
+    """Options of librdkafka for one of the known connections."""
     variable = variable_of(connection)
-    text = (os.environ if env is None else env).get(variable, "").strip()
+    text = known.get(connection, "").strip()
     if not text:
         raise SettingsError(
             f"The Kafka connection {connection} is not set.",
@@ -54,6 +56,7 @@ def client_options(connection: str, env: Mapping[str, str] | None = None) -> dic
         found = {str(name): str(value) for name, value in json.loads(text).items()}
     except ValueError:
         raise SettingsError(f"{variable} is not a JSON object.", next_step="Mend it; quotes must be double.") from None
+    found = {name: value for name, value in found.items() if name not in _OTHERS}
     unknown = sorted(found.keys() - _KNOWN)
     if unknown:
         raise SettingsError(
@@ -65,15 +68,14 @@ def client_options(connection: str, env: Mapping[str, str] | None = None) -> dic
     return found
 
 
-def spark_options(connection: str, read: Callable[[str], str] | None = None) -> dict[str, str]:
+def spark_options(connection: str, known: Mapping[str, str]) -> dict[str, str]:
     """The same for Spark's reader and writer; files are handed on by their content, as executors may be elsewhere."""
-    given = client_options(connection)
-    read = read or (lambda path: _text(path, connection))
+    given = client_options(connection, known)
     found = {name: given[name] for name in _SAME if name in given}
     for file, content in _FILES.items():
         if file in given:
             store = content.split(".")[1]
-            found |= {content: read(given[file]), f"ssl.{store}.type": "PEM"}
+            found |= {content: _text(given[file], connection), f"ssl.{store}.type": "PEM"}
     mechanism = next((given[name].upper() for name in _MECHANISM if name in given), None)
     if mechanism is not None:
         found |= {"sasl.mechanism": mechanism, "sasl.jaas.config": _login(mechanism, given, connection)}

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from twinstream.small_table import small_table
-from twinstream.sources.base import FACTS, Slice
-from twinstream.sources.json_text import RAW, parsed
+from twinstream.sources.base import FACTS, Places, Slice
+from twinstream.sources.json_text import RAW, ddl, parsed
 from twinstream.sources.kafka.connection import spark_options
 from twinstream.sources.kafka.spans import Partition, Span, from_payload
 from twinstream.sources.wide import misfit, narrow, widened
@@ -27,13 +27,14 @@ RECORD = {
 """The columns of a record as it is, for prepare to take apart."""
 
 
-def read_offsets(spark: SparkSession, source: KafkaSource, slices: Sequence[Slice]) -> DataFrame:
+def read_offsets(spark: SparkSession, source: KafkaSource, places: Places, slices: Sequence[Slice]) -> DataFrame:
     """The records of the slices with the slice's facts, `_file` (topic, partition, offset), `_raw`, `_misfit`."""
     from pyspark.sql import functions as F
 
     spans = [(piece, from_payload(piece.range.payload)[1]) for piece in slices]
     whole = _whole([found for _, found in spans])
-    rows = _read(spark, source.connection, whole) if whole else spark.createDataFrame([], _ddl(RECORD))
+    reach = spark_options(source.connection, places.connections)
+    rows = _read(spark, reach, whole) if whole else spark.createDataFrame([], ddl(RECORD))
     width = max((span.size for _, found in spans for span in found.values()), default=1) or 1
     facts = small_table(
         spark,
@@ -85,10 +86,10 @@ def _place() -> Column:
     return F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
 
 
-def _read(spark: SparkSession, connection: str, whole: Mapping[Partition, Span]) -> DataFrame:
+def _read(spark: SparkSession, reach: Mapping[str, str], whole: Mapping[Partition, Span]) -> DataFrame:
     tasks = sum(-(-span.size // PARTITION_RECORDS) for span in whole.values())
     options = {
-        **spark_options(connection),
+        **reach,
         "assign": _by_topic({partition: partition[1] for partition in whole}, list),
         "startingOffsets": _by_topic({partition: span.start for partition, span in whole.items()}),
         "endingOffsets": _by_topic({partition: span.end for partition, span in whole.items()}),
@@ -128,7 +129,3 @@ def _by_topic(values: Mapping[Partition, int], shape: type = dict) -> str:
         else:
             found.setdefault(topic, {})[str(partition)] = value
     return json.dumps(found)
-
-
-def _ddl(columns: Mapping[str, str]) -> str:
-    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import islice
@@ -14,6 +14,7 @@ from twinstream.errors import DefinitionError, SourceChanged, TwinstreamError
 from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
 from twinstream.sources.files import FileSource
 from twinstream.sources.kafka.broker import Broker, There
+from twinstream.sources.kafka.connection import client_options
 from twinstream.sources.kafka.spans import Partition, Span, cut, from_payload, to_payload, total
 from twinstream.transaction import Range
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 RECORD_BYTES = 256
 """What a record is taken to weigh: offsets do not tell, and the rate of groups is learned in the same measure."""
+NEAR = 0.1
+"""Retention is near when less than this part of what the topic keeps lies between its first record and the next one."""
 _FIELDS = {"key": "string", "topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
 
 
@@ -52,10 +55,10 @@ class KafkaSource:
             raise DefinitionError(
                 f"KafkaSource(pattern={self.pattern!r}) is not a regular expression: {error}.", next_step="Correct it."
             ) from error
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.connection):
+        if not re.fullmatch(r"kafka[a-z0-9_]*", self.connection):
             raise DefinitionError(
                 f"KafkaSource(connection={self.connection!r}) cannot be a connection's name.",
-                next_step="Use lower-case letters, digits and underscores.",
+                next_step="Begin it with kafka and go on with lower-case letters, digits and underscores.",
             )
         if self.fields and not self.schema.strip():
             raise DefinitionError(
@@ -94,7 +97,7 @@ class KafkaSource:
     def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
         last = history.last()
         try:
-            there = self._there()
+            there = self._there(places)
             ids, new = self._new(there, last)
         except TwinstreamError as error:
             return Plan((), problem=error)
@@ -104,11 +107,15 @@ class KafkaSource:
         most = max(1, enough // RECORD_BYTES // batch_records)
         pieces = -(-records // batch_records)
         ranges = tuple(_range(ids, spans) for spans in islice(cut(new, pieces), most))
-        return Plan(ranges, more=len(ranges) < pieces)
+        return Plan(ranges, more=len(ranges) < pieces, warnings=tuple(_warnings(there, new)))
 
     def waiting(self, places: Places, history: History) -> int:
         """How many offsets no txid has."""
-        return total(self._new(self._there(), history.last())[1])
+        return total(self._new(self._there(places), history.last())[1])
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return (self.connection,)
 
     @cached_property
     def brought_back(self) -> FileSource:
@@ -119,7 +126,7 @@ class KafkaSource:
         if range.payload["place"] == REINJECTED:
             return self.brought_back.verify(places, range)
         ids, spans = from_payload(range.payload)
-        there = _broker(self.connection).look([topic for topic, _ in spans])
+        there = self._broker(places).look([topic for topic, _ in spans])
         _require_same_topics(ids, there)
         for partition, span in spans.items():
             _require_there(partition, span, there.spans.get(partition))
@@ -128,7 +135,7 @@ class KafkaSource:
         if range.payload["place"] == REINJECTED:
             return self.brought_back.remaining(places, range)
         ids, spans = from_payload(range.payload)
-        there = _broker(self.connection).look([topic for topic, _ in spans])
+        there = self._broker(places).look([topic for topic, _ in spans])
         left = {
             partition: _overlap(span, there.spans[partition])
             for partition, span in spans.items()
@@ -142,12 +149,15 @@ class KafkaSource:
         ours = [piece for piece in slices if piece.range.payload["place"] != REINJECTED]
         back = [piece for piece in slices if piece.range.payload["place"] == REINJECTED]
         if not back:
-            return read_offsets(spark, self, ours)
+            return read_offsets(spark, self, places, ours)
         rows = self.brought_back.read(spark, places, back)
-        return rows.unionByName(read_offsets(spark, self, ours)) if ours else rows
+        return rows.unionByName(read_offsets(spark, self, places, ours)) if ours else rows
 
-    def _there(self) -> There:
-        broker = _broker(self.connection)
+    def _broker(self, places: Places) -> Broker:
+        return _broker(self.connection, tuple(sorted(client_options(self.connection, places.connections).items())))
+
+    def _there(self, places: Places) -> There:
+        broker = self._broker(places)
         named = (self.topics,) if isinstance(self.topics, str) else self.topics
         return broker.look(broker.names(self.pattern) if self.pattern else named)
 
@@ -171,8 +181,8 @@ class KafkaSource:
 
 
 @cache
-def _broker(connection: str) -> Broker:
-    return Broker(connection)
+def _broker(connection: str, options: tuple[tuple[str, str], ...]) -> Broker:
+    return Broker(connection, dict(options))
 
 
 def _range(ids: Mapping[str, str], spans: Mapping[Partition, Span]) -> Range:
@@ -212,6 +222,17 @@ def _require_there(partition: Partition, span: Span, there: Span | None) -> None
             untouched="No txid was committed without its records.",
             next_step="Bring the broker's records back, or `twinstream discard` the txid with a reason.",
         )
+
+
+def _warnings(there: There, new: Mapping[Partition, Span]) -> Iterator[str]:
+    """Partitions whose retention has deleted nearly everything up to what is to be read next."""
+    for partition, span in sorted(new.items()):
+        found = there.spans.get(partition)
+        if found and found.start and span.size and span.start - found.start < NEAR * found.size:
+            yield (
+                f"{_name(partition)} will soon delete what was not planned: its retention has come within "
+                f"{span.start - found.start} of the next offset."
+            )
 
 
 def _overtaken(partition: Partition, wanted: int, first: int) -> SourceChanged:
