@@ -23,11 +23,13 @@ from twinstream.operators.base import EVENT_TIME, RECORD_ID
 from twinstream.paths import literal
 from twinstream.pipeline import Definition
 from twinstream.reconcile.prints import prints_of, save_prints
+from twinstream.runtime.classify import classified
 from twinstream.runtime.heartbeat import run_heartbeat
 from twinstream.runtime.holder import is_dead, new_holder
 from twinstream.runtime.progress import Progress
-from twinstream.sources.base import Places
-from twinstream.transaction import Batch
+from twinstream.runtime.tallies import TALLY, of_records
+from twinstream.sources.base import Places, Slice
+from twinstream.transaction import Batch, Tally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,7 +78,7 @@ class Recompute:
                 run_heartbeat(self.ledger, run, RUN_SECONDS) as heartbeat,
                 self.ledger.pins.hold(self.generation.id, at, KIND),
             ):
-                result = self._work(run, self._remaining(batches, changed), scope)
+                result = self._work(run, remaining(self.definition, self.places, batches, changed), scope)
                 heartbeat.check()
             self.ledger.runs.finish(run, result | {"changed": changed})
         except Exception as error:
@@ -147,15 +149,36 @@ class Recompute:
                     self.definition.pipeline.source.verify(self.places, batch.range)
                 except SourceChanged as error:
                     found[str(batch.txid)] = error.what
+        doubted = [batch for batch in batches if not batch.range.exact and str(batch.txid) not in found]
+        for chunk in chunked([batch for batch in doubted if batch.discard_reason is None]):
+            found |= self._thinned(chunk)
         return found
 
-    def _remaining(self, batches: Sequence[Batch], changed: Mapping[str, str]) -> list[Batch]:
-        """The batches with what is left of changed ranges."""
-        source = self.definition.pipeline.source
-        return [
-            replace(batch, range=source.remaining(self.places, batch.range)) if str(batch.txid) in changed else batch
+    def _thinned(self, batches: Sequence[Batch]) -> dict[str, str]:
+        """Txids whose range is there but gives other records, as where a topic was compacted: only reading tells."""
+        slices = [Slice(batch.txid, batch.range, batch.batch_time) for batch in batches]
+        rows = classified(
+            self.definition.pipeline.source.read(self.spark, self.places, slices), self.definition.pipeline
+        )
+        tallied = rows.groupBy("_txid").agg(*of_records()).collect()
+        read = {row["_txid"]: Tally.of_halves(*(row[name] for name in TALLY)) for row in tallied}
+        return {
+            str(batch.txid): f"Txid {batch.txid} read {batch.input.count} records from the source, which now gives "
+            f"{read.get(batch.txid, Tally()).count}, not the same ones."
             for batch in batches
-        ]
+            if batch.input is not None and batch.input != read.get(batch.txid, Tally())
+        }
+
+
+def remaining(
+    definition: Definition, places: Places, batches: Sequence[Batch], changed: Mapping[str, str]
+) -> list[Batch]:
+    """The batches with what is left of changed ranges."""
+    source = definition.pipeline.source
+    return [
+        replace(batch, range=source.remaining(places, batch.range)) if str(batch.txid) in changed else batch
+        for batch in batches
+    ]
 
 
 def check_frontier(generation: Generation, frontier: int | None) -> int:

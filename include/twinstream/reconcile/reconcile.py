@@ -10,7 +10,7 @@ from typing import Any
 
 from twinstream.batch.layer import BatchLayer
 from twinstream.batch.recompute import KIND as RECOMPUTE
-from twinstream.batch.recompute import RUN_SECONDS, check_frontier, tables_of
+from twinstream.batch.recompute import RUN_SECONDS, check_frontier, remaining, tables_of
 from twinstream.batch.scope import EVERYTHING, Scope
 from twinstream.batch.table import is_table, read_table
 from twinstream.engine import Engine
@@ -165,7 +165,9 @@ class Reconciler:
             self._require_unaltered(definition, sides, found)
             if found.rows is not None:
                 self.progress.note("looking for the causes of what differs")
-            explained = explain(found, sides, batches, self.engine.places(definition), changed, other)
+            places = self.engine.places(definition)
+            left = remaining(definition, places, batches, changed)
+            explained = explain(found, sides, left, places, changed, other)
         compared = explained.comparison
         unique = not definition.pipeline.operator.stateless
         return Looked(

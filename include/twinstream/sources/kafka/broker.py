@@ -47,11 +47,11 @@ class Broker:
         found = self._ask(lambda client: client.list_topics(timeout=SECONDS))
         return sorted(name for name in found.topics if chosen.fullmatch(name))
 
-    def look(self, topics: Collection[str]) -> There:
-        """What can be read of these topics now; transactions that are still open are not part of it."""
+    def look(self, topics: Collection[str], *, again: bool = True) -> There:
+        """What can be read of these topics now, or a moment ago if not `again`; open transactions are no part of it."""
         wanted = frozenset(topics)
         at, found = self._looked.get(wanted, (0.0, None))
-        if found is None or time.monotonic() - at > FRESH_SECONDS:
+        if found is None or again or time.monotonic() - at > FRESH_SECONDS:
             found = self._ask(lambda client: self._look(client, sorted(wanted)))
             self._looked[wanted] = (time.monotonic(), found)
         return found

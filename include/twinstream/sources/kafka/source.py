@@ -126,7 +126,7 @@ class KafkaSource:
         if range.payload["place"] == REINJECTED:
             return self.brought_back.verify(places, range)
         ids, spans = from_payload(range.payload)
-        there = self._broker(places).look([topic for topic, _ in spans])
+        there = self._broker(places).look(ids, again=False)
         _require_same_topics(ids, there)
         for partition, span in spans.items():
             _require_there(partition, span, there.spans.get(partition))
@@ -135,7 +135,7 @@ class KafkaSource:
         if range.payload["place"] == REINJECTED:
             return self.brought_back.remaining(places, range)
         ids, spans = from_payload(range.payload)
-        there = self._broker(places).look([topic for topic, _ in spans])
+        there = self._broker(places).look(ids, again=False)
         left = {
             partition: _overlap(span, there.spans[partition])
             for partition, span in spans.items()
