@@ -18,12 +18,20 @@ from tests.servers.postgres import postgres_server
 ROOT = Path(__file__).resolve().parent.parent
 JARS = Path(os.environ.setdefault("TWINSTREAM_JARS", str(ROOT / ".jars")))
 
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.adaptive.enabled": "true",
+}
 """Most tests look at few rows: there interpreting a query is quicker than compiling it. See `compiled`."""
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A test run is over before Java's optimising compiler would pay; on few cores it only takes time from the tests."""
+# A test run is over before Java's optimising compiler would pay; on few cores it only takes time from the tests.
+os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 # Another Spark on this machine must not lend its jars or settings to the tests.
 for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
@@ -81,7 +89,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.driver.extraJavaOptions": SHORT_LIVED,
         **INTERPRETED,
     }
     builder = SparkSession.builder.master("local[2]").appName("twinstream-tests")

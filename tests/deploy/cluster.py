@@ -25,10 +25,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     """This machine's environment with nothing of another Twinstream, Airflow or Spark in it."""
     foreign = ("TWINSTREAM_", "AIRFLOW", "SPARK_", "PYSPARK_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
-    # Nothing here runs for so long that the optimising compiler would pay.
     return kept | {
         "TWINSTREAM_HOME": str(home),
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         **more,
     }
 

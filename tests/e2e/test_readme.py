@@ -26,8 +26,6 @@ def test_every_command_of_the_readme_succeeds(tmp_path):
         "TWINSTREAM_HOME": str(tmp_path / "home"),
         "TWINSTREAM_PIPELINES": str(tmp_path / "pipelines"),
         "TWINSTREAM_MASTER": "local[2]",
-        # Commands this short end before the optimising compiler would pay.
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     said = {}
     for command in commands():

@@ -23,7 +23,6 @@ def test_a_killed_jvm_is_a_clear_error_and_the_next_run_goes_on(tmp_path: Path, 
         "TWINSTREAM_MASTER": "local[1]",
         "TWINSTREAM_GROUPS_IN_FLIGHT": "1",
         "TWINSTREAM_FAILPOINT": "sink.commit:after!stop",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     drain = ["drain", "page_views", "--batch-records", str(EACH), "--group", "1", "--wait", "0", "--json"]
     command = Command(home.folder, drain, environment)

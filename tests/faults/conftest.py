@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import INTERPRETED, SHORT_LIVED
+from tests.conftest import INTERPRETED
 from tests.faults.stage import Prepared
 from tests.servers.spark_connect import spark_connect_server
 from twinstream.ledger import Ledger
@@ -33,7 +33,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def connect() -> Iterator[str]:
     """Real Spark that outlives the processes that the tests kill."""
-    with spark_connect_server({"spark.driver.extraJavaOptions": SHORT_LIVED, **INTERPRETED}) as url:
+    with spark_connect_server(INTERPRETED) as url:
         yield url
 
 

@@ -15,7 +15,7 @@ from tests.kafka.topic import Topic
 JARS = ROOT / ".kafka"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     kafka = Kafka(tmp_path_factory.mktemp("kafka"), JARS)
     process = kafka.start()

@@ -11,7 +11,7 @@ import pytest
 
 from bin.lib.local.processes import free_port
 from tests.airflow.e2e.world import World, booted
-from tests.conftest import JARS
+from tests.conftest import INTERPRETED, JARS
 from tests.servers.postgres import postgres_database
 from tests.servers.spark_connect import spark_connect_server
 
@@ -37,7 +37,7 @@ SCENES = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def world(tmp_path_factory: pytest.TempPathFactory, spark: Any, postgres_url: str) -> Iterator[World]:
     folder: Path = tmp_path_factory.mktemp("airflow")
     ui = free_port()
@@ -46,6 +46,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark: Any, postgres_url: st
         "spark.ui.enabled": "true",
         "spark.ui.port": str(ui),
         "spark.jars": ",".join(map(str, sorted(JARS.glob("*.jar")))),
+        **INTERPRETED,
     }
     with (
         spark_connect_server(more, token) as connect,

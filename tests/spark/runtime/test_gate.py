@@ -95,7 +95,6 @@ def test_killed_while_it_holds_a_txid_the_next_run_holds_it(commands: Commands, 
         "TWINSTREAM_PIPELINES": str(dear.pipelines),
         "TWINSTREAM_MASTER": "local[1]",
         "TWINSTREAM_FAILPOINT": f"ledger.hold:{side}",
-        "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     killed = Command(dear.folder, list(DRAIN), environment).wait(180)
     assert killed.code == SIGKILL, killed.err
