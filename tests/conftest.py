@@ -69,6 +69,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """One small local Spark with Delta for the whole run."""
     from pyspark.sql import SparkSession
 
+    from twinstream.spark import CLASSIC_SETTINGS
+
     jars = sorted(JARS.glob("*.jar"))
     if not jars:
         pytest.fail(f"No jars in {JARS}: run bin/setup.")
@@ -86,6 +88,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "2",
+        **CLASSIC_SETTINGS,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",

@@ -35,6 +35,10 @@ SESSION_SETTINGS = {
     # Paths are named one by one: to list them needs no Spark job of its own.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
 }
+CLASSIC_SETTINGS = {
+    # Where in our code a column was made is of no use to users, and telling the JVM takes longer than making it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -120,7 +124,7 @@ def _submitted(name: str, extra: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"twinstream {name}")
-    for key, value in (RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
+    for key, value in (CLASSIC_SETTINGS | RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
@@ -143,7 +147,7 @@ def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSe
     else:
         options.pop("spark.sql.extensions")
         options.pop("spark.sql.catalog.spark_catalog")
-    for key, value in (options | RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
+    for key, value in (options | CLASSIC_SETTINGS | RESULT_SETTINGS | SESSION_SETTINGS | dict(extra)).items():
         builder = builder.config(key, value)
     log = settings.home / "logs" / "spark.log"
     try:

@@ -184,3 +184,10 @@ def test_every_form_field_says_what_it_is_for(pipelines: Path) -> None:
             param = dag.params.get_param(name)
             assert param.schema.get("title"), (dag.dag_id, name)
             assert param.description or param.schema.get("title"), (dag.dag_id, name)
+
+
+def test_the_process_of_a_task_builds_the_dags_of_its_own_pipeline_only(
+    pipelines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "orders__reconcile")
+    assert {name for name in built() if name not in SHARED} == {f"orders__{family}" for family in FAMILIES}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, get_parsing_context
 
 from twinstream.catalog import load_catalog
 from twinstream.errors import TwinstreamError
@@ -117,13 +117,19 @@ class Read:
 
 def _each(family: str, build: Callable[[Definition], DAG], read: Read | None) -> Dags:
     found: Dags = {}
-    for definition in (read or Read.folder()).definitions:
+    for definition in _asked_for((read or Read.folder()).definitions):
         try:
             found |= _named(build(definition))
         except Exception as error:
             log.warning("The DAG %s__%s cannot be built", definition.name, family, exc_info=True)
             found |= _named(broken_dag(f"{definition.name}__{family}", definition.file.name, _told(error)))
     return found
+
+
+def _asked_for(definitions: Sequence[Definition]) -> Sequence[Definition]:
+    """All of them, or, in the process of a task, the one that the task belongs to."""
+    dag = get_parsing_context().dag_id
+    return definitions if dag is None else [one for one in definitions if one.name == dag.partition("__")[0]]
 
 
 def _all(family: str, build: Callable[[Sequence[Definition]], DAG], read: Read | None) -> Dags:
