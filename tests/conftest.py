@@ -46,6 +46,20 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("twinstream")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also what takes many minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what takes long, unless it is asked for by its option or by its file's name."""
+    named = any(argument.partition("::")[0].endswith(".py") for argument in config.args)
+    if config.getoption("--long") or named:
+        return
+    long = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=long)
+    items[:] = [item for item in items if item not in long]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Fixes the seed of every random choice in the run: the one asked for, or a new one."""
     if config.getoption("hypothesis_seed") is None:

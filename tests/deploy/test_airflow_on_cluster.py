@@ -45,6 +45,7 @@ def errors(rest: Rest, dag: str, run: str) -> list[str]:
     return [error for task in failed for error in rest.errors(dag, run, task["task_id"], task["try_number"])]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_stream_recomputation_and_verdict_are_those_of_one_machine(folder: Path) -> None:
     started = cluster(folder, "start")
