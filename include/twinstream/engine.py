@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from twinstream.ledger.generations import BUILDING
 from twinstream.ledger.rebuild import rebuild
 from twinstream.pipeline import Definition
 from twinstream.runtime.clean import Cleaned, clean
+from twinstream.runtime.continuous import Continuous, ContinuousRequest
 from twinstream.runtime.drain import Drained, Runner, RunnerOptions
 from twinstream.runtime.fold import Folded, fold, wants_fold
 from twinstream.runtime.holder import is_dead
@@ -31,6 +33,7 @@ from twinstream.settings import Settings
 from twinstream.sinks.base import mismatch
 from twinstream.sinks.delta import DeltaStore
 from twinstream.sources.base import Places
+from twinstream.sources.kafka.source import RECORD_BYTES
 from twinstream.transaction import canonical_json
 
 if TYPE_CHECKING:
@@ -163,7 +166,7 @@ class Engine:
         plan_more()
         drained = Drained()
         if self.ledger.batches.backlog(generation.id)[0]:
-            drained = self._run(definition, generation, request, progress, plan_more)
+            drained = self._run(definition, generation, request, progress, lambda runner: runner.run(plan_more))
         if problems:
             raise problems[0]
         return drained
@@ -174,7 +177,7 @@ class Engine:
         generation: Generation,
         request: DrainRequest,
         progress: Progress,
-        plan_more: Callable[[], bool],
+        work: Callable[[Runner], Drained],
     ) -> Drained:
         store = self.store(definition, generation)
         store.create()
@@ -213,7 +216,7 @@ class Engine:
             lambda: fold_if(wants_fold),
         )  # fmt: skip
         try:
-            drained = runner.run(plan_more)
+            drained = work(runner)
             if folds and not damage:  # one more is cheap beside them, and leaves the whole result folded
                 fold_if(lambda view: bool(view.partial_files))
         finally:
@@ -222,6 +225,31 @@ class Engine:
         if damage:
             raise damage[0]
         return drained
+
+    def continuous(
+        self, name: str, request: ContinuousRequest, progress: Progress, stop: threading.Event | None = None
+    ) -> Drained:
+        """Streams until it is asked to stop, through the same ledger and the same commit."""
+        definition = self.definition(name)
+        if self.settings.master.startswith("sc://"):
+            raise Refused(
+                "Continuous mode needs a Spark of its own: a Connect server would run the query without the ledger.",
+                next_step="Set TWINSTREAM_MASTER to local[*] or a cluster's master, or use spark-submit.",
+            )
+        generation = self.generation(definition, create=True)
+        self._require_agreement(definition, generation)
+        drain = DrainRequest(wait_seconds=request.wait_seconds, context=request.context)
+        continuous = Continuous(
+            self.spark, definition, self.ledger, generation, self.places(definition), progress, request,
+            self._most_records(definition, generation), stop or threading.Event(),
+        )  # fmt: skip
+        return self._run(definition, generation, drain, progress, continuous.run)
+
+    def _most_records(self, definition: Definition, generation: Generation) -> int:
+        """As many as one group should take, by the rate seen so far: a burst waits in the topic, not in memory."""
+        if generation.bytes_per_second is None:
+            return definition.pipeline.batch_records
+        return max(1_000, int(generation.bytes_per_second * self.settings.group_seconds / RECORD_BYTES))
 
     def release(self, name: str, txid: int, reason: str) -> None:
         self.ledger.batches.release(self.generation(self.definition(name)).id, txid, reason)

@@ -1,8 +1,12 @@
-"""Commands that move data: generate, drain, status."""
+"""Commands that move data: generate, drain, continuous, status."""
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -11,6 +15,7 @@ import typer
 from twinstream.cli.output import AsJson, ago, emit, number, out, say
 from twinstream.cli.progress import DrainProgress
 from twinstream.cli.session import engine
+from twinstream.durations import parse_duration
 from twinstream.errors import SettingsError
 from twinstream.watermark import Watermark
 
@@ -21,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of this file."""
     app.command()(generate)
     app.command()(drain)
+    app.command()(continuous)
     app.command()(status)
 
 
@@ -39,28 +45,27 @@ def generate(
     nested: Annotated[bool, typer.Option(help="Files in one folder per date.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write realistic, seeded events into the pipeline's source folder."""
+    """Write realistic, seeded events into the pipeline's source: a folder or a topic."""
     from twinstream.generator import generate as write
 
     with engine() as opened:
         definition = opened.definition(pipeline)
         source = definition.pipeline.source
-        folder = opened.places(definition).resolve(source.path)  # type: ignore[attr-defined]
-        folder.mkdir(parents=True, exist_ok=True)
+        target = source.target(opened.places(definition))
         began = time.monotonic()
         made = write(
-            source.columns, folder, record_id=definition.pipeline.record_id, event_time=definition.pipeline.event_time,
+            source.columns, target, record_id=definition.pipeline.record_id, event_time=definition.pipeline.event_time,
             events=events, seed=seed, duplicates=duplicates, late=late, poison=poison, events_per_file=events_per_file,
             start=_moment(start), rate=rate, lateness=_lateness(definition.pipeline.watermark), nested=nested,
-            format=source.format,  # type: ignore[attr-defined]
+            format=source.brought_back.format,  # type: ignore[arg-type]
         )  # fmt: skip
         data = {
-            "pipeline": pipeline, "folder": str(folder), "files": len(made.files), "events": made.events,
+            "pipeline": pipeline, "to": str(target), "files": len(made.files), "events": made.events,
             "duplicates": made.duplicates, "late": made.late, "poison": made.poison, "bytes": made.bytes,
             "seconds": round(time.monotonic() - began, 2),
         }  # fmt: skip
         emit(data, as_json, lambda: say(
-            f"Wrote {number(made.events)} events in {len(made.files)} files to {folder} "
+            f"Wrote {number(made.events)} events{f' in {len(made.files)} files' if made.files else ''} to {target} "
             f"({made.duplicates} repeated, {made.late} late, {made.poison} broken)."
         ))  # fmt: skip
 
@@ -100,6 +105,53 @@ def drain(
     else:
         text = f"Nothing to do: {pipeline} is at its frontier, txid {generation.frontier}."
     emit(data, as_json, lambda: say(text))
+
+
+def continuous(
+    pipeline: Pipeline,
+    every: Annotated[str, typer.Option(help="How often the query looks for new records.")] = "5 seconds",
+    available_now: Annotated[bool, typer.Option(help="Take what is there now, and end.")] = False,
+    seconds: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to stand by while another runner is at work.")] = 90.0,
+    as_json: AsJson = False,
+) -> None:
+    """Stream a topic until Ctrl-C: a long-lived query, the same ledger, the same exactly-once commits."""
+    from twinstream.runtime.continuous import ContinuousRequest
+
+    parse_duration(every, "--every")
+    with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
+        request = ContinuousRequest(None if available_now else every, seconds, wait, opened.settings.context)
+        opened.definition(pipeline)
+        opened.spark()  # before the signals are ours: it would take them
+        with asked_to_stop() as stop:
+            drained = opened.continuous(pipeline, request, progress, stop)
+        generation = opened.ledger.generations.current(pipeline)
+        assert generation is not None
+    data = {
+        "pipeline": pipeline, "generation": generation.number, "txids": drained.txids, "records": drained.records,
+        "late": drained.late, "dead": drained.dead, "frontier": generation.frontier, "epoch": drained.epoch,
+    }  # fmt: skip
+    emit(data, as_json, lambda: say(
+        f"Stopped after {drained.txids} txids with {number(drained.records)} records. Frontier {generation.frontier}."
+    ))  # fmt: skip
+
+
+@contextmanager
+def asked_to_stop() -> Iterator[threading.Event]:
+    """Set by Ctrl-C or a request to terminate; the second Ctrl-C does not wait for the batch that is under way."""
+    stop = threading.Event()
+
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def status(pipeline: Pipeline, as_json: AsJson = False) -> None:

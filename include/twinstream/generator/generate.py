@@ -18,6 +18,7 @@ from twinstream.generator.kinds import Kind, parse_kind
 from twinstream.generator.parquet_form import ParquetForm
 from twinstream.generator.stream import Shares, Stream
 from twinstream.generator.times import Clock, day_of, find_time_column
+from twinstream.generator.topic import TopicWriter
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Generated:
 
 def generate(
     columns: Mapping[str, str],
-    folder: Path,
+    folder: Path | TopicWriter,
     *,
     record_id: str,
     event_time: str,
@@ -51,7 +52,7 @@ def generate(
     format: Literal["json", "parquet"] = "json",
     progress: Callable[[int], None] | None = None,
 ) -> Generated:
-    """Write `events` records of the given columns (name to Spark type) into `folder`.
+    """Write `events` records of the given columns (name to Spark type) into `folder`, or to a topic.
 
     One seed and one `start` give the same bytes. Event time grows from `start` by `rate` records a second; by default
     it ends a minute before now, so that only deliberate poison lies in the future. Shares are fractions of all
@@ -80,22 +81,25 @@ def generate(
     )
 
     def path_of(number: int) -> Path:
+        assert isinstance(folder, Path)
         name = f"events-{stamp}-{seed}-{number + 1:06d}.{form.suffix}"
         return folder / day_of(clock.nominal(number * events_per_file)).isoformat() / name if nested else folder / name
 
-    files = Files(form, path_of, events_per_file)
-    files.refuse_existing(-(-events // events_per_file))
+    target: Files | TopicWriter = Files(form, path_of, events_per_file) if isinstance(folder, Path) else folder
+    if isinstance(target, Files):
+        target.refuse_existing(-(-events // events_per_file))
     written = repeated = belated = poisoned = 0
-    with files:
+    with target:
         for block in stream.blocks(events):
-            files.write(block.records)
+            target.write(block.records)
             written += len(block.records)
             repeated += block.duplicates
             belated += block.late
             poisoned += block.poison
             if progress is not None:
                 progress(written)
-    return Generated(tuple(files.finished), written, repeated, belated, poisoned, files.bytes)
+    files = tuple(target.finished) if isinstance(target, Files) else ()
+    return Generated(files, written, repeated, belated, poisoned, target.bytes)
 
 
 def _check(

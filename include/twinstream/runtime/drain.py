@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,17 +98,30 @@ class Runner:
 
     def run(self, plan_more: Callable[[], bool]) -> Drained:
         """Drains what is planned, asking for more until nothing new comes."""
+        with self.holding() as drain_planned:
+            drain_planned()
+            while plan_more():
+                drain_planned()
+        return self.drained
+
+    @contextmanager
+    def holding(self) -> Iterator[Callable[[], None]]:
+        """Holds the lease, recovered and tidied up; yields what commits everything that is planned by then."""
         lease = self._acquire()
         self.drained.epoch = lease.epoch
         try:
             with in_our_words(), self.heartbeat(self._ledger, lease) as heartbeat:
                 recover(self._ledger, self._store, lease)
                 self.remove_leftovers()
-                while self._round(lease, heartbeat) or plan_more():
-                    pass
+
+                def drain_planned() -> None:
+                    heartbeat.check()
+                    while self._round(lease, heartbeat):
+                        pass
+
+                yield drain_planned
         finally:
             self._release(lease)
-        return self.drained
 
     def remove_leftovers(self) -> None:
         """Deletes what attempts that ended without a commit left in staging; only after the sink is fenced."""

@@ -17,6 +17,7 @@ from twinstream.transaction import Range
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from twinstream.generator.topic import TopicWriter
     from twinstream.sources.files import FileSource
 
 
@@ -106,6 +107,17 @@ class Source(Protocol):
 
     def plan(self, places: Places, history: History, batch_records: int, enough: int) -> Plan:
         """New ranges of about `batch_records` records each, until they hold `enough` bytes."""
+
+    def target(self, places: Places) -> Path | TopicWriter:
+        """Where the generator puts events."""
+
+    def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
+        """A stream that begins behind what is planned, at most so many records at a time; only its offsets are used."""
+
+    def ranges_to(
+        self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
+    ) -> tuple[Range, ...]:
+        """What lies between the last planned range and where such a stream has come."""
 
     def waiting(self, places: Places, history: History) -> int:
         """How much is there that no txid has, by looking at names only; what counts as one is the source's business."""

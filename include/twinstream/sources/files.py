@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.columns import parse_columns
-from twinstream.errors import DefinitionError, SourceChanged, SourceUnreadable, TwinstreamError
+from twinstream.errors import DefinitionError, Refused, SourceChanged, SourceUnreadable, TwinstreamError
 from twinstream.sources import drift, listing
 from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
 from twinstream.sources.listing import SETTLED_NANOS, UNSEEN, walk
@@ -96,6 +96,19 @@ class FileSource:
             ranges.append(_range(batch))
         return Plan(tuple(ranges), tuple(seen.items()), problem=problem)
 
+    def target(self, places: Places) -> Path:
+        folder = places.resolve(self.path)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
+        raise _only_topics()
+
+    def ranges_to(
+        self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
+    ) -> tuple[Range, ...]:
+        raise _only_topics()
+
     def waiting(self, places: Places, history: History) -> int:
         """How many files no txid has."""
         found = walk(places.resolve(self.path), SUFFIXES[self.format], history.known_folders())
@@ -176,6 +189,13 @@ class FileSource:
             "path": name, "size": before.st_size, "records": records, "fingerprint": seen, "plain": plain,
             "fits": fits, "hint": _hint(before) if settled else None,
         }  # fmt: skip
+
+
+def _only_topics() -> Refused:
+    return Refused(
+        "Continuous mode streams topics; this pipeline reads files.",
+        next_step="Files come in batches as it is: `twinstream drain` takes what is new, and Airflow watches for it.",
+    )
 
 
 def _range(files: Sequence[dict[str, Any]], place: str = "source") -> Range:

@@ -48,6 +48,22 @@ def read_offsets(spark: SparkSession, source: KafkaSource, places: Places, slice
     return _as_json(rows, source) if source.schema else _as_it_is(rows)
 
 
+def stream_offsets(
+    spark: SparkSession, source: KafkaSource, places: Places, starts: Mapping[Partition, int], most: int
+) -> DataFrame:
+    """A stream of the topics from these offsets on; nobody reads its rows, so what it would lose is of no account."""
+    named = source.topics if isinstance(source.topics, str) else ",".join(source.topics)
+    options = {
+        **spark_options(source.connection, places.connections),
+        **({"subscribePattern": source.pattern} if source.pattern else {"subscribe": named}),
+        "startingOffsets": _by_topic(starts),
+        "maxOffsetsPerTrigger": str(most),
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": "false",
+    }
+    return spark.readStream.format("kafka").options(**options).load()
+
+
 def _as_json(rows: DataFrame, source: KafkaSource) -> DataFrame:
     from pyspark.sql import functions as F
 

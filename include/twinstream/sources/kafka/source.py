@@ -10,7 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from twinstream.columns import parse_columns
-from twinstream.errors import DefinitionError, SourceChanged, TwinstreamError
+from twinstream.errors import DefinitionError, Refused, SourceChanged, TwinstreamError
+from twinstream.generator.topic import TopicWriter
 from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
 from twinstream.sources.files import FileSource
 from twinstream.sources.kafka.broker import Broker, There
@@ -108,6 +109,31 @@ class KafkaSource:
         pieces = -(-records // batch_records)
         ranges = tuple(_range(ids, spans) for spans in islice(cut(new, pieces), most))
         return Plan(ranges, more=len(ranges) < pieces, warnings=tuple(_warnings(there, new)))
+
+    def target(self, places: Places) -> TopicWriter:
+        if not isinstance(self.topics, str) or not self.schema.strip():
+            raise Refused(
+                "Events can be generated for one topic whose values have a schema.",
+                next_step="Send them by a program of your own.",
+            )
+        return TopicWriter(self.topics, client_options(self.connection, places.connections), self.fields)
+
+    def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
+        from twinstream.sources.kafka.read import stream_offsets
+
+        _, new = self._new(self._there(places), history.last())
+        return stream_offsets(spark, self, places, {partition: span.start for partition, span in new.items()}, most)
+
+    def ranges_to(
+        self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
+    ) -> tuple[Range, ...]:
+        ids, new = self._new(self._there(places), history.last())
+        reached = {
+            partition: Span(span.start, max(span.start, int(ends.get(partition[0], {}).get(str(partition[1]), 0))))
+            for partition, span in new.items()
+        }
+        pieces = -(-total(reached) // batch_records)
+        return tuple(_range(ids, spans) for spans in cut(reached, pieces)) if pieces else ()
 
     def waiting(self, places: Places, history: History) -> int:
         """How many offsets no txid has."""

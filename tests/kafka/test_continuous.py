@@ -1,0 +1,153 @@
+"""Continuous mode on a real broker: the same result as any other road, handed over both ways, stopped in any way."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.home import assert_true
+from tests.kafka.home import KafkaHome, event
+from tests.kafka.test_drain import events
+from tests.kafka.test_plan import everything, offsets
+from tests.kafka.topic import Topic
+from twinstream.errors import LeaseHeld, Refused, SourceChanged
+from twinstream.ledger.journal import PAUSED
+from twinstream.runtime.continuous import KIND, ContinuousRequest
+from twinstream.runtime.progress import Progress
+
+NOW = ContinuousRequest(every=None, wait_seconds=0)
+SOON = ContinuousRequest(every="200 milliseconds", wait_seconds=0)
+
+
+@pytest.fixture
+def home(folder: Path, spark: Any, topic: Topic) -> KafkaHome:
+    made = KafkaHome.on(folder, spark, topic)
+    made.change("page_views", "batch_records=100_000", "batch_records=100")
+    return made
+
+
+def stream(home: KafkaHome, request: ContinuousRequest = NOW, stop: threading.Event | None = None) -> Any:
+    return home.engine().continuous("page_views", request, Progress(), stop)
+
+
+def planned(home: KafkaHome) -> list[Any]:
+    engine = home.engine()
+    generation = engine.generation(engine.definition("page_views"))
+    return [batch.range for batch in engine.ledger.batches.get(generation.id, 1, generation.last_txid)]
+
+
+def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+class Streaming:
+    """A continuous run in a thread of its own."""
+
+    def __init__(self, home: KafkaHome, request: ContinuousRequest = SOON) -> None:
+        self.stop = threading.Event()
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(home, request))
+        self._thread.start()
+
+    def _run(self, home: KafkaHome, request: ContinuousRequest) -> None:
+        try:
+            stream(home, request, self.stop)
+        except BaseException as error:
+            self.error = error
+
+    def wait(self) -> None:
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+
+    def __enter__(self) -> Streaming:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop.set()
+        self.wait()
+
+
+def test_handed_over_both_ways_while_data_comes_there_is_no_gap_and_no_repeat(
+    home: KafkaHome, topic: Topic, seed: int
+) -> None:
+    chance = random.Random(seed)
+    for road in (stream, lambda one: one.drain("page_views"), stream, lambda one: one.drain("page_views")):
+        topic.send([*events(chance, 120), "broken"])
+        road(home)
+    assert offsets(planned(home)) == everything(topic, *(topic._sent[number] + 1 for number in range(3)))
+    assert_true(home, "page_views", "side")
+
+
+def test_what_comes_while_it_runs_is_visible_soon_and_a_stop_leaves_nothing_half_done(
+    home: KafkaHome, topic: Topic
+) -> None:
+    topic.send([event(0)], 0)
+    with Streaming(home) as running:
+        until(lambda: emitted(home) == 1)
+        topic.send([event(1)], 1)
+        until(lambda: emitted(home) == 2)
+        assert facts(home)["every"] == "200 milliseconds"
+        with pytest.raises(LeaseHeld):
+            stream(home, SOON)
+    assert running.error is None
+    assert facts(home)["frontier"] == len(planned(home))
+    assert list((home.folder / "checkpoints").iterdir()) == []
+    assert_true(home, "page_views", "side")
+
+
+def test_a_pause_ends_it(home: KafkaHome, topic: Topic) -> None:
+    topic.send([event(1)], 0)
+    running = Streaming(home)
+    until(lambda: emitted(home) == 1)
+    engine = home.engine()
+    engine.ledger.journal.add(engine.generation(engine.definition("page_views")).id, PAUSED, "a test")
+    running.wait()
+    assert running.error is None
+
+
+def test_what_is_planned_but_not_committed_is_finished_first(home: KafkaHome, topic: Topic) -> None:
+    topic.send(events(random.Random(5), 50), 0)
+    engine = home.engine()
+    definition = engine.definition("page_views")
+    engine.plan(definition, engine.generation(definition, create=True), 20)
+    topic.send(events(random.Random(6), 10), 1)
+    stream(home)
+    assert_true(home, "page_views", "side")
+
+
+def test_records_that_are_deleted_before_they_are_read_end_it_by_name(home: KafkaHome, topic: Topic) -> None:
+    topic.send(events(random.Random(5), 20), 0)
+    stream(home)
+    topic.send(events(random.Random(6), 10), 0)
+    topic.forget(0, 25)
+    with pytest.raises(SourceChanged, match="has deleted offsets 20 to 24"):
+        stream(home)
+
+
+def test_a_pipeline_of_files_has_no_continuous_mode(home: KafkaHome) -> None:
+    with pytest.raises(Refused, match="reads files"):
+        home.engine().continuous("orders", NOW, Progress())
+
+
+def emitted(home: KafkaHome) -> int:
+    try:
+        return sum(one["emitted"] for one in home.accounting("page_views").values())
+    except Refused:
+        return 0
+
+
+def facts(home: KafkaHome) -> dict[str, Any]:
+    """What the newest run says of itself."""
+    engine = home.engine()
+    generation = engine.generation(engine.definition("page_views"))
+    found = [run for run in engine.ledger.runs.newest(generation.id) if run.kind == KIND]
+    return dict(found[0].result or {})
