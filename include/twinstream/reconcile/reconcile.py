@@ -124,7 +124,7 @@ class Reconciler:
             batch=looked.batch,
             differences=counts,
             accounting=accounting,
-            records_in_source=sum(b.range.records for b in batches if b.accounting is None or b.accounting.read.count),
+            records_in_source=sum(_in_source(batch) for batch in batches),
             txids_committed=len(batches),
             txids_open=sum(not is_closed(b) for b in batches),
         )
@@ -296,3 +296,10 @@ def versions() -> dict[str, str]:
     from twinstream import __version__
 
     return {"twinstream": __version__} | {name: version(name) for name in names}
+
+
+def _in_source(batch: Batch) -> int:
+    """How many records the source holds of a txid: what it says itself, or, where it cannot tell, what was logged."""
+    if batch.accounting is not None and not batch.accounting.read.count:
+        return 0
+    return batch.range.records if batch.range.exact or batch.input is None else batch.input.count
