@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from twinstream.errors import SourceUnreadable
+from twinstream.sources.kafka.connection import keeper
 
 PARTITIONS = 3
 SECONDS = 30.0
@@ -31,13 +33,14 @@ class TopicWriter:
         from confluent_kafka import KafkaException, Producer
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-        admin = AdminClient(dict(self._options))
+        quiet: dict[str, Any] = {**self._options, "logger": keeper(deque(maxlen=1))}
+        admin = AdminClient(quiet)
         try:
             if self._topic not in admin.list_topics(timeout=SECONDS).topics:
                 admin.create_topics([NewTopic(self._topic, PARTITIONS)])[self._topic].result(SECONDS)
         except KafkaException as error:
             raise self._unwritable(error.args[0].str()) from error
-        self._producer = Producer({**self._options, "linger.ms": 50, "compression.type": "lz4"})
+        self._producer = Producer({**quiet, "linger.ms": 50, "compression.type": "lz4"})
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from collections import deque
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import SourceUnreadable
-from twinstream.sources.kafka.connection import variable_of
+from twinstream.sources.kafka.connection import keeper, variable_of
 from twinstream.sources.kafka.spans import Partition, Span
 
 if TYPE_CHECKING:
@@ -143,16 +142,6 @@ class Broker:
         if self._client is None:
             self._said.clear()
             timeout = int(SECONDS * 1000)
-            options: dict[str, Any] = {**self._options, "logger": self._logger(), "socket.timeout.ms": timeout}
+            options: dict[str, Any] = {**self._options, "logger": keeper(self._said), "socket.timeout.ms": timeout}
             self._client = AdminClient(options)
         return self._client
-
-    def _logger(self) -> logging.Logger:
-        """What librdkafka says explains a failure, but it says it again every second: it is kept, not shown."""
-        logger = logging.Logger("librdkafka")
-        logger.addFilter(self._keep)
-        return logger
-
-    def _keep(self, record: logging.LogRecord) -> bool:
-        self._said.append(record.getMessage())
-        return False

@@ -8,6 +8,8 @@ options of Spark's reader, which Spark redacts.
 from __future__ import annotations
 
 import json
+import logging
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -66,6 +68,18 @@ def client_options(connection: str, known: Mapping[str, str]) -> dict[str, str]:
     if not found.get("bootstrap.servers"):
         raise SettingsError(f"{variable} does not name the brokers.", next_step="Give it bootstrap.servers.")
     return found
+
+
+def keeper(said: deque[str]) -> logging.Logger:
+    """A logger for librdkafka: what it says explains a failure, but it says it every second. It is kept, not shown."""
+    logger = logging.Logger("librdkafka")
+
+    def keep(record: logging.LogRecord) -> bool:
+        said.append(record.getMessage())
+        return False
+
+    logger.addFilter(keep)
+    return logger
 
 
 def spark_options(connection: str, known: Mapping[str, str]) -> dict[str, str]:
