@@ -33,7 +33,7 @@ from twinstream.settings import Settings
 from twinstream.sinks.base import mismatch
 from twinstream.sinks.delta import DeltaStore
 from twinstream.sources.base import Places
-from twinstream.sources.kafka.source import RECORD_BYTES
+from twinstream.sources.kafka.source import RECORD_BYTES, KafkaSource
 from twinstream.transaction import canonical_json
 
 if TYPE_CHECKING:
@@ -231,6 +231,12 @@ class Engine:
     ) -> Drained:
         """Streams until it is asked to stop, through the same ledger and the same commit."""
         definition = self.definition(name)
+        source = definition.pipeline.source
+        if not isinstance(source, KafkaSource):
+            raise Refused(
+                f"Continuous mode streams topics; {name} reads {source.kind}.",
+                next_step=f"`twinstream drain {name}` takes what is new, and Airflow watches for it.",
+            )
         if self.settings.master.startswith("sc://"):
             raise Refused(
                 "Continuous mode needs a Spark of its own: a Connect server would run the query without the ledger.",
@@ -240,7 +246,7 @@ class Engine:
         self._require_agreement(definition, generation)
         drain = DrainRequest(wait_seconds=request.wait_seconds, context=request.context)
         continuous = Continuous(
-            self.spark, definition, self.ledger, generation, self.places(definition), progress, request,
+            self.spark, source, definition, self.ledger, generation, self.places(definition), progress, request,
             self._most_records(definition, generation), stop or threading.Event(),
         )  # fmt: skip
         return self._run(definition, generation, drain, progress, continuous.run)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.airflow.definitions import change
 from tests.e2e.events import events, write_json
 
 CANARY = "p@ss:w/rd?&canary"
@@ -57,6 +58,35 @@ def test_a_connection_that_names_no_ledger_is_refused_without_showing_its_passwo
     with pytest.raises(SettingsError, match="names no ledger") as caught:
         settings.of_task()
     assert CANARY not in str(caught.value)
+
+
+def test_a_kafka_connection_reaches_the_processes_that_need_it(
+    pipelines: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from twinstream.sources.kafka.connection import client_options
+    from twinstream_airflow import settings
+
+    topic = ('"data/orders",', 'topics="orders", connection="kafka_eu",')
+    change(pipelines, "orders", ("FileSource", "KafkaSource"), topic, ('format="json",', ""))
+    extra = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "group.id": "of no account"}
+    connect(monkeypatch, "kafka_eu", conn_type="kafka", host="eu", port=9093, login="me", password=CANARY, extra=extra)
+    known = settings.of_task("orders")
+    assert client_options("kafka_eu", known.connections) == {
+        "bootstrap.servers": "eu:9093", "sasl.username": "me", "sasl.password": CANARY, "sasl.mechanism": "PLAIN",
+        "security.protocol": "SASL_SSL",
+    }  # fmt: skip
+    assert CANARY not in repr(known)
+    assert settings.of_task("page_views").connections == {}
+
+
+def test_links_lead_to_the_pages_wherever_airflow_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    from twinstream_airflow.links import data_docs_page, reconciliation_page
+
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://host/team/airflow/")
+    page = "https://host/team/airflow/plugin/twinstream/twinstream/pipelines/orders/reconciliations/7"
+    assert reconciliation_page("orders", 7) == page
+    found = data_docs_page("orders", "validations/orders/a b.html")
+    assert found == "https://host/team/airflow/twinstream/pipelines/orders/data-docs/validations/orders/a%20b.html"
 
 
 def test_an_unknown_spark_connection_is_one_clear_error_and_never_yarn(pipelines: Path) -> None:

@@ -62,6 +62,7 @@ SCENES: dict[str, tuple[str, list[str]]] = {
     "clean.batch": ("recomputed", CLEAN),
 }
 ELSEWHERE = {
+    "continuous.forget": "tests/kafka/test_continuous.py::test_killed_there_the_next_one_goes_on",
     "ledger.renew": "tests/faults/test_processes.py::test_killed_in_the_heartbeat_the_next_one_goes_on",
     "ledger.rate": "tests/faults/model/test_steps.py::test_killed_there_the_next_one_goes_on",
     "ledger.hold": "tests/faults/model/test_steps.py::test_killed_there_the_next_one_goes_on",

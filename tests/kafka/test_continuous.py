@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.home import assert_true
+from tests.faults.processes import Command
 from tests.kafka.home import KafkaHome, event
 from tests.kafka.test_drain import events
 from tests.kafka.test_plan import everything, offsets
@@ -100,7 +103,7 @@ def test_what_comes_while_it_runs_is_visible_soon_and_a_stop_leaves_nothing_half
             stream(home, SOON)
     assert running.error is None
     assert facts(home)["frontier"] == len(planned(home))
-    assert list((home.folder / "checkpoints").iterdir()) == []
+    assert checkpoints(home) == []
     assert_true(home, "page_views", "side")
 
 
@@ -133,9 +136,54 @@ def test_records_that_are_deleted_before_they_are_read_end_it_by_name(home: Kafk
         stream(home)
 
 
-def test_a_pipeline_of_files_has_no_continuous_mode(home: KafkaHome) -> None:
+@pytest.mark.parametrize(
+    "point", ["continuous.forget:after", "ledger.plan:after", "sink.commit:after", "continuous.forget:before@2"]
+)
+def test_killed_there_the_next_one_goes_on(home: KafkaHome, topic: Topic, point: str) -> None:
+    topic.send(events(random.Random(7), 250))
+    environment = {
+        "TWINSTREAM_HOME": str(home.folder),
+        "TWINSTREAM_PIPELINES": str(home.pipelines),
+        "TWINSTREAM_KAFKA_DEFAULT": topic.address,
+        "TWINSTREAM_MASTER": "local[1]",
+        "TWINSTREAM_FAILPOINT": point,
+    }
+    command = ["continuous", "page_views", "--available-now", "--wait", "0"]
+    assert Command(home.folder, command, environment).wait(240).code == -signal.SIGKILL
+    assert bool(checkpoints(home)) == (point != "continuous.forget:after")
+    topic.send(events(random.Random(8), 30))
+    stream(home)
+    assert offsets(planned(home)) == everything(topic, *(topic._sent[number] + 1 for number in range(3)))
+    assert_true(home, "page_views", "side")
+    assert checkpoints(home) == []
+
+
+def test_asked_to_terminate_the_command_ends_well(home: KafkaHome, topic: Topic) -> None:
+    topic.send([event(1)], 0)
+    environment = {
+        "TWINSTREAM_HOME": str(home.folder),
+        "TWINSTREAM_PIPELINES": str(home.pipelines),
+        "TWINSTREAM_KAFKA_DEFAULT": topic.address,
+        "TWINSTREAM_MASTER": "local[1]",
+    }
+    command = Command(home.folder, ["continuous", "page_views", "--every", "1 second", "--json"], environment)
+    until(lambda: emitted(home) == 1)
+    os.kill(command.pid, signal.SIGTERM)
+    ended = command.wait(120)
+    assert ended.code == 0, ended.err
+    assert (ended.json()["records"], ended.json()["frontier"]) == (1, 1)
+    assert checkpoints(home) == []
+    assert_true(home, "page_views", "side")
+
+
+def test_a_pipeline_of_files_has_no_continuous_mode_and_nothing_is_made_for_it(home: KafkaHome) -> None:
     with pytest.raises(Refused, match="reads files"):
         home.engine().continuous("orders", NOW, Progress())
+    assert home.engine().ledger.generations.current("orders") is None
+
+
+def checkpoints(home: KafkaHome) -> list[Path]:
+    return list(home.folder.glob("checkpoints/*/*"))
 
 
 def emitted(home: KafkaHome) -> int:

@@ -19,6 +19,7 @@ from twinstream.reconcile.result import Verdict
 from twinstream.runtime.progress import Progress
 
 ODD = [
+    event(8) + "\u2028",
     None, "", " ", "null", "[]", '{"event_id": "x"} {"event_id": "y"}', '{"event_id": "x"},', "[" + event(1) + "]",
     event(2) + "}", event(3) + " ", "\n" + event(4) + "\n", b"\xff\xfe", '{"event_id": 5}', event(6, amount="1.234"),
     '{"event_id": "é", "page": "}{", "amount": 1, "at": "2026-03-01T10:00:00Z"}', event(7, at="2099-01-01T00:00:00Z"),

@@ -83,7 +83,10 @@ class Browser:
                 found = None
             if found:
                 return found
-            assert time.monotonic() < deadline, f"This did not come to hold: {script}"
+            if time.monotonic() > deadline:
+                raise EnvironmentMissing(
+                    f"A page did not come to what was waited for: {script}", next_step="Open it in a browser and look."
+                )
             time.sleep(0.1)
 
     def screenshot(self, file: Path, whole: bool = True) -> None:
@@ -138,6 +141,7 @@ def browser(folder: Path) -> Iterator[Browser]:
 def _port(file: Path) -> int:
     deadline = time.monotonic() + 30
     while not (file.exists() and file.read_text().strip()):
-        assert time.monotonic() < deadline, "Chromium did not start."
+        if time.monotonic() > deadline:
+            raise EnvironmentMissing("Chromium did not start.", next_step="Start it by hand to see why.")
         time.sleep(0.1)
     return int(file.read_text().splitlines()[0])

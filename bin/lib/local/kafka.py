@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
-import time
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bin.lib.local.processes import free_port, spawn, tail
+from bin.lib.local.processes import free_port, spawn, tail, wait_for_port
 from twinstream.errors import EnvironmentMissing
 
 START_SECONDS = 90.0
@@ -68,19 +66,7 @@ class Kafka:
 
     def wait(self, broker: subprocess.Popen[bytes]) -> None:
         """Returns when it answers."""
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if broker.poll() is not None:
-                raise EnvironmentMissing(
-                    f"The Kafka broker ended with exit code {broker.returncode} while starting: {tail(self.log)}",
-                    next_step="Mend what it says, then start again.",
-                )
-            with socket.socket() as probe:
-                probe.settimeout(1)
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise EnvironmentMissing("The Kafka broker did not answer.", next_step=f"Its log: {self.log}.")
+        wait_for_port("The Kafka broker", broker, self.port, self.log, START_SECONDS)
 
     @property
     def _properties(self) -> Path:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+from twinstream.errors import EnvironmentMissing
+
 STOP_SECONDS = 20.0
 
 
@@ -96,6 +98,28 @@ def free_port(wanted: int | None = None) -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def wait_for_port(name: str, process: subprocess.Popen[bytes], port: int, log: Path, seconds: float) -> None:
+    """Returns when something listens there; raises when the process ends or stays silent."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        require_alive(name, process, log)
+        with socket.socket() as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise EnvironmentMissing(f"{name} did not answer within {seconds:g} s.", next_step=f"Its log: {log}.")
+
+
+def require_alive(name: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Raises with the end of its log when a process that is to start has ended."""
+    if process.poll() is not None:
+        raise EnvironmentMissing(
+            f"{name} ended with exit code {process.returncode} while starting: {tail(log)}",
+            next_step="Mend what it says, then start again.",
+        )
 
 
 def tail(log: Path, lines: int = 20) -> str:

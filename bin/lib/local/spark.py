@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bin.lib.local.processes import spawn, tail
+from bin.lib.local.processes import require_alive, spawn, wait_for_port
 from twinstream.errors import EnvironmentMissing
 
 START_SECONDS = 120.0
@@ -93,7 +92,7 @@ class Spark:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             for name, process in workers.items():
-                self._require_alive(name, process)
+                require_alive(_title(name), process, self.log(name))
             with urllib.request.urlopen(f"{page}/json/", timeout=10) as answer:
                 if json.load(answer)["aliveworkers"] >= len(workers):
                     return
@@ -120,15 +119,7 @@ class Spark:
         return self._start("connect", command, {"SPARK_CONNECT_AUTHENTICATE_TOKEN": token} if token else None)
 
     def wait_for_connect(self, process: subprocess.Popen[bytes], port: int) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            self._require_alive("connect", process)
-            with socket.socket() as probe:
-                probe.settimeout(1)
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.2)
-        raise EnvironmentMissing("The Connect server did not answer.", next_step=f"Its log: {self.log('connect')}.")
+        wait_for_port(_title("connect"), process, port, self.log("connect"), START_SECONDS)
 
     def _start(self, name: str, command: list[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         self.log(name).unlink(missing_ok=True)
@@ -151,16 +142,9 @@ class Spark:
         while time.monotonic() < deadline:
             if found := re.search(pattern, self.log(name).read_text(errors="replace")):
                 return found[1]
-            self._require_alive(name, process)
+            require_alive(_title(name), process, self.log(name))
             time.sleep(0.1)
         raise EnvironmentMissing(f"{_title(name)} did not start.", next_step=f"Its log: {self.log(name)}.")
-
-    def _require_alive(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        if process.poll() is not None:
-            raise EnvironmentMissing(
-                f"{_title(name)} ended with exit code {process.returncode} while starting: {tail(self.log(name))}",
-                next_step="Mend what it says, then start again.",
-            )
 
 
 def _title(name: str) -> str:

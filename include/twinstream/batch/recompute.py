@@ -142,15 +142,10 @@ class Recompute:
 
     def _changes(self, batches: Sequence[Batch]) -> dict[str, str]:
         """Txids whose range does not hold any more what was logged, with what happened."""
-        found: dict[str, str] = {}
-        for batch in batches:
-            if batch.discard_reason is None:
-                try:
-                    self.definition.pipeline.source.verify(self.places, batch.range)
-                except SourceChanged as error:
-                    found[str(batch.txid)] = error.what
-        doubted = [batch for batch in batches if not batch.range.exact and str(batch.txid) not in found]
-        for chunk in chunked([batch for batch in doubted if batch.discard_reason is None]):
+        kept = [batch for batch in batches if batch.discard_reason is None]
+        changes = self.definition.pipeline.source.changes(self.places, [batch.range for batch in kept])
+        found = {str(kept[place].txid): error.what for place, error in changes.items()}
+        for chunk in chunked([batch for batch in kept if not batch.range.exact and str(batch.txid) not in found]):
             found |= self._thinned(chunk)
         return found
 
@@ -174,11 +169,10 @@ def remaining(
     definition: Definition, places: Places, batches: Sequence[Batch], changed: Mapping[str, str]
 ) -> list[Batch]:
     """The batches with what is left of changed ranges."""
-    source = definition.pipeline.source
-    return [
-        replace(batch, range=source.remaining(places, batch.range)) if str(batch.txid) in changed else batch
-        for batch in batches
-    ]
+    spoilt = [batch for batch in batches if str(batch.txid) in changed]
+    left = definition.pipeline.source.remaining(places, [batch.range for batch in spoilt])
+    ranges = {batch.txid: found for batch, found in zip(spoilt, left, strict=True)}
+    return [replace(batch, range=ranges.get(batch.txid, batch.range)) for batch in batches]
 
 
 def check_frontier(generation: Generation, frontier: int | None) -> int:

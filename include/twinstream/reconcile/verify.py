@@ -8,7 +8,7 @@ from typing import Any
 from twinstream.batch.scope import EVERYTHING
 from twinstream.batch.table import is_table, read_table
 from twinstream.engine import Engine
-from twinstream.errors import Refused, SourceChanged
+from twinstream.errors import Refused
 from twinstream.ledger import Run
 from twinstream.reconcile.certificate import Check, check_text
 from twinstream.reconcile.digests import digest
@@ -28,13 +28,9 @@ def verify(engine: Engine, content: Mapping[str, Any]) -> list[Check]:
     frontier = int(content["frontier"])
     batches = engine.ledger.batches.get(generation.id, 1, frontier)
     checks = check_text(content, batches, definition.hash)
-    gone = []
-    for batch in batches:
-        try:
-            if batch.discard_reason is None:
-                definition.pipeline.source.verify(engine.places(definition), batch.range)
-        except SourceChanged:
-            gone.append(batch.txid)
+    kept = [batch for batch in batches if batch.discard_reason is None]
+    changes = definition.pipeline.source.changes(engine.places(definition), [batch.range for batch in kept])
+    gone = [kept[place].txid for place in changes]
     shown = ", ".join(map(str, gone[:10])) + (" …" if len(gone) > 10 else "")
     checks.append(
         Check(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import ProcessingFailed, TwinstreamError
+from twinstream.failpoints import durable
 from twinstream.ledger import Generation, Ledger, Planned, PlanRaced
 from twinstream.ledger.journal import PAUSED, RESUMED
 from twinstream.ledger.runs import Run, Wanted
@@ -29,6 +30,7 @@ from twinstream.runtime.holder import is_dead, new_holder
 from twinstream.runtime.plan import LedgerHistory
 from twinstream.runtime.progress import Progress
 from twinstream.sources.base import Places
+from twinstream.sources.kafka.source import KafkaSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +60,7 @@ class Continuous:
     """One run of a pipeline in continuous mode."""
 
     spark: Callable[[], SparkSession]
+    source: KafkaSource
     definition: Definition
     ledger: Ledger
     generation: Generation
@@ -73,7 +76,8 @@ class Continuous:
         self._turn = threading.Lock()
         self._ended = False
         self._failed: BaseException | None = None
-        self._checkpoint = self.places.home / "checkpoints" / f"{self.generation.name}-{secrets.token_hex(4)}"
+        self._checkpoints = self.places.home / "checkpoints" / self.definition.name / self.generation.name
+        self._checkpoint = self._checkpoints / secrets.token_hex(4)
 
     def run(self, runner: Runner) -> Drained:
         """Runs until it is asked to stop; what is planned by then is committed."""
@@ -105,7 +109,8 @@ class Continuous:
                     self._failed = error
                     raise
 
-        rows = self.definition.pipeline.source.stream(self.spark(), self.places, self._history(), self.most_records)
+        self._forget_checkpoints()
+        rows = self.source.stream(self.spark(), self.places, self._history(), self.most_records)
         writer = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._checkpoint))
         every = self.request.every
         query = (writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)).start()
@@ -115,7 +120,7 @@ class Continuous:
             with self._turn:  # the batch that is under way may end; no other one begins
                 self._ended = True
             query.stop()
-            shutil.rmtree(self._checkpoint, ignore_errors=True)
+            self._forget_checkpoints()
         if self._failed is not None:
             raise self._failed
         if (error := query.exception()) is not None:
@@ -124,6 +129,11 @@ class Continuous:
                 untouched="What was committed stays.",
                 next_step="Start it again: it goes on behind the last txid.",
             )
+
+    def _forget_checkpoints(self) -> None:
+        """Those of runs that were killed too: who holds the lease is the only one."""
+        with durable("continuous.forget"):
+            shutil.rmtree(self._checkpoints, ignore_errors=True)
 
     def _watch(self, run: Run, query: StreamingQuery) -> None:
         deadline = None if self.request.seconds is None else time.monotonic() + self.request.seconds
@@ -144,7 +154,7 @@ class Continuous:
         while True:
             history = self._history()
             size = self.definition.pipeline.batch_records
-            ranges = self.definition.pipeline.source.ranges_to(self.places, history, ends, size)
+            ranges = self.source.ranges_to(self.places, history, ends, size)
             if not ranges:
                 return
             with suppress(PlanRaced):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from twinstream.errors import LedgerError, TwinstreamError
 from twinstream.ledger import Generation, Ledger, Planned, PlanRaced
 from twinstream.pipeline import Definition
-from twinstream.sources.base import REINJECTED, Places
+from twinstream.sources.base import Places, is_brought_back
 from twinstream.transaction import Range
 
 _TRIES = 20
@@ -24,7 +24,7 @@ class LedgerHistory:
     def last(self) -> Range | None:
         for txid in range(self.generation.last_txid, 0, -1):
             found = self.ledger.batches.get(self.generation.id, txid, txid)[0].range
-            if found.payload.get("place") != REINJECTED:
+            if not is_brought_back(found):
                 return found
         return None
 

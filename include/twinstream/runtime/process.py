@@ -141,8 +141,8 @@ class SparkProcessor:
         return explained(error) or error
 
     def _verify(self, batches: Sequence[Batch]) -> None:
-        for batch in batches:
-            self._pipeline.source.verify(self._places, batch.range)
+        for changed in self._pipeline.source.changes(self._places, [batch.range for batch in batches]).values():
+            raise changed
 
     def _slices(self, batches: Sequence[Batch], late_before: Mapping[int, int | None]) -> list[Slice]:
         return [

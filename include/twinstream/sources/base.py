@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from twinstream.errors import TwinstreamError
+from twinstream.errors import SourceChanged, TwinstreamError
 from twinstream.transaction import Range
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 REINJECTED = "reinjected"
 """The place, in a range's payload, of records that people brought back."""
+
+
+def is_brought_back(range: Range) -> bool:
+    """Whether people brought these records back."""
+    return range.payload.get("place") == REINJECTED
 
 
 class History(Protocol):
@@ -111,14 +116,6 @@ class Source(Protocol):
     def target(self, places: Places) -> Path | TopicWriter:
         """Where the generator puts events."""
 
-    def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
-        """A stream that begins behind what is planned, at most so many records at a time; only its offsets are used."""
-
-    def ranges_to(
-        self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
-    ) -> tuple[Range, ...]:
-        """What lies between the last planned range and where such a stream has come."""
-
     def waiting(self, places: Places, history: History) -> int:
         """How much is there that no txid has, by looking at names only; what counts as one is the source's business."""
 
@@ -126,11 +123,11 @@ class Source(Protocol):
     def brought_back(self) -> FileSource:
         """How files of records that people bring back are read."""
 
-    def verify(self, places: Places, range: Range) -> None:
-        """Raises SourceChanged if the range does not hold any more what was planned."""
+    def changes(self, places: Places, ranges: Sequence[Range]) -> Mapping[int, SourceChanged]:
+        """Which of the ranges, by their place in the sequence, do not hold any more what was planned."""
 
-    def remaining(self, places: Places, range: Range) -> Range:
-        """What is left of a range that has changed, to see what the source says now."""
+    def remaining(self, places: Places, ranges: Sequence[Range]) -> list[Range]:
+        """What is left of ranges that have changed, to see what the source says now."""
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
         """The records of the slices: columns, the slice's facts, `_file`, `_raw` (what did not parse), `_misfit`.

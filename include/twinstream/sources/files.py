@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.columns import parse_columns
-from twinstream.errors import DefinitionError, Refused, SourceChanged, SourceUnreadable, TwinstreamError
+from twinstream.errors import DefinitionError, SourceChanged, SourceUnreadable, TwinstreamError
 from twinstream.sources import drift, listing
-from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
+from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice, is_brought_back
 from twinstream.sources.listing import SETTLED_NANOS, UNSEEN, walk
 from twinstream.sources.scan import NOT_PLANNED, fingerprint, sample_json, scan_json_lines, unreadable
 from twinstream.sources.wide import smallest_scale
@@ -101,14 +101,6 @@ class FileSource:
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
-        raise _only_topics()
-
-    def ranges_to(
-        self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
-    ) -> tuple[Range, ...]:
-        raise _only_topics()
-
     def waiting(self, places: Places, history: History) -> int:
         """How many files no txid has."""
         found = walk(places.resolve(self.path), SUFFIXES[self.format], history.known_folders())
@@ -123,7 +115,17 @@ class FileSource:
         """The range of one file that people brought back, outside the folder's own order."""
         return _range([self._look(root, name)], place=REINJECTED)
 
+    def changes(self, places: Places, ranges: Sequence[Range]) -> dict[int, SourceChanged]:
+        found: dict[int, SourceChanged] = {}
+        for place, one in enumerate(ranges):
+            try:
+                self.verify(places, one)
+            except SourceChanged as error:
+                found[place] = error
+        return found
+
     def verify(self, places: Places, range: Range) -> None:
+        """Raises SourceChanged if a file of the range is not what was planned."""
         for file, path in self._paths(places, range):
             try:
                 found = os.stat(path)
@@ -134,7 +136,10 @@ class FileSource:
             if range.hints.get(file["path"]) != _hint(found) and _content(path) != file["fingerprint"]:
                 raise _changed(path, "has other content than when it was planned")
 
-    def remaining(self, places: Places, range: Range) -> Range:
+    def remaining(self, places: Places, ranges: Sequence[Range]) -> list[Range]:
+        return [self._left(places, one) for one in ranges]
+
+    def _left(self, places: Places, range: Range) -> Range:
         there = [file for file, path in self._paths(places, range) if path.is_file()]
         return replace(
             range, payload={**range.payload, "files": [{**file, "plain": False, "fits": False} for file in there]}
@@ -151,7 +156,7 @@ class FileSource:
         return read_files(spark, self, found)
 
     def _paths(self, places: Places, range: Range) -> Iterator[tuple[dict[str, Any], Path]]:
-        root = places.reinjected if range.payload["place"] == REINJECTED else places.resolve(self.path)
+        root = places.reinjected if is_brought_back(range) else places.resolve(self.path)
         for file in range.payload["files"]:
             yield file, root / file["path"]
 
@@ -189,13 +194,6 @@ class FileSource:
             "path": name, "size": before.st_size, "records": records, "fingerprint": seen, "plain": plain,
             "fits": fits, "hint": _hint(before) if settled else None,
         }  # fmt: skip
-
-
-def _only_topics() -> Refused:
-    return Refused(
-        "Continuous mode streams topics; this pipeline reads files.",
-        next_step="Files come in batches as it is: `twinstream drain` takes what is new, and Airflow watches for it.",
-    )
 
 
 def _range(files: Sequence[dict[str, Any]], place: str = "source") -> Range:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 RAW = "_raw"
 STRICT = {"columnNameOfCorruptRecord": RAW, "mode": "PERMISSIVE", "allowSingleQuotes": "false"}
-_FLAT = "^[ \\t\\r\\n]*\\{[^}]*\\}[ \\t\\r\\n]*$"
+_FLAT = "^[ \\t\\r\\n]*\\{[^}]*\\}[ \\t\\r\\n]*\\z"
 """Ends where its first brace is closed: it needs no second look to be known as one object at most."""
 
 

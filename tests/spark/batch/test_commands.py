@@ -80,3 +80,6 @@ def test_source_files_that_are_gone_are_named_with_their_txids(commands: Command
     checked = commands.run("certificate", "page_views", "--verify", "--json")
     assert checked.code == 1
     assert any("txids 1 cannot be proven any more" in check["detail"] for check in checked.data["checks"])
+    found = commands.run("reconcile", "page_views", "--fresh", "--json")
+    assert found.code == 1, found.err
+    assert any("is gone" in cause for cause in found.data["causes"])

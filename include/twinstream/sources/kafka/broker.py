@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 SECONDS = 15.0
-FRESH_SECONDS = 0.5
-"""Txids that are looked at one after another share one look at the broker."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,6 @@ class Broker:
         self._connection = connection
         self._options = dict(options)
         self._said: deque[str] = deque(maxlen=20)
-        self._looked: dict[frozenset[str], tuple[float, There]] = {}
         self._client: AdminClient | None = None
 
     def names(self, pattern: str) -> list[str]:
@@ -46,13 +43,9 @@ class Broker:
         found = self._ask(lambda client: client.list_topics(timeout=SECONDS))
         return sorted(name for name in found.topics if chosen.fullmatch(name))
 
-    def look(self, topics: Collection[str], *, again: bool = True) -> There:
-        """What can be read of these topics now, or a moment ago if not `again`; open transactions are no part of it."""
-        wanted = frozenset(topics)
-        at, found = self._looked.get(wanted, (0.0, None))
-        if found is None or again or time.monotonic() - at > FRESH_SECONDS:
-            found = self._ask(lambda client: self._look(client, sorted(wanted)))
-            self._looked[wanted] = (time.monotonic(), found)
+    def look(self, topics: Collection[str]) -> There:
+        """What can be read of these topics now; transactions that are still open are no part of it."""
+        found: There = self._ask(lambda client: self._look(client, sorted(set(topics))))
         return found
 
     def _look(self, client: AdminClient, topics: list[str]) -> There:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream.columns import parse_columns
 from twinstream.errors import DefinitionError, Refused, SourceChanged, TwinstreamError
 from twinstream.generator.topic import TopicWriter
-from twinstream.sources.base import REINJECTED, History, Places, Plan, Slice
+from twinstream.sources.base import History, Places, Plan, Slice, is_brought_back
 from twinstream.sources.files import FileSource
 from twinstream.sources.kafka.broker import Broker, There
 from twinstream.sources.kafka.connection import client_options
@@ -119,6 +119,7 @@ class KafkaSource:
         return TopicWriter(self.topics, client_options(self.connection, places.connections), self.fields)
 
     def stream(self, spark: SparkSession, places: Places, history: History, most: int) -> DataFrame:
+        """A stream that begins behind what is planned, at most so many records at a time; only its offsets are used."""
         from twinstream.sources.kafka.read import stream_offsets
 
         _, new = self._new(self._there(places), history.last())
@@ -127,6 +128,7 @@ class KafkaSource:
     def ranges_to(
         self, places: Places, history: History, ends: Mapping[str, Any], batch_records: int
     ) -> tuple[Range, ...]:
+        """What lies between the last planned range and where such a stream has come."""
         ids, new = self._new(self._there(places), history.last())
         reached = {
             partition: Span(span.start, max(span.start, int(ends.get(partition[0], {}).get(str(partition[1]), 0))))
@@ -148,32 +150,36 @@ class KafkaSource:
         """Lines of JSON with this source's columns."""
         return FileSource("", schema=", ".join(f"`{name}` {kind}" for name, kind in self.columns.items()))
 
-    def verify(self, places: Places, range: Range) -> None:
-        if range.payload["place"] == REINJECTED:
-            return self.brought_back.verify(places, range)
-        ids, spans = from_payload(range.payload)
-        there = self._broker(places).look(ids, again=False)
-        _require_same_topics(ids, there)
-        for partition, span in spans.items():
-            _require_there(partition, span, there.spans.get(partition))
+    def changes(self, places: Places, ranges: Sequence[Range]) -> dict[int, SourceChanged]:
+        there = self._look_at(places, ranges)
+        found: dict[int, SourceChanged] = {}
+        for place, one in enumerate(ranges):
+            try:
+                if is_brought_back(one):
+                    self.brought_back.verify(places, one)
+                else:
+                    _require_there(one, there)
+            except SourceChanged as error:
+                found[place] = error
+        return found
 
-    def remaining(self, places: Places, range: Range) -> Range:
-        if range.payload["place"] == REINJECTED:
-            return self.brought_back.remaining(places, range)
-        ids, spans = from_payload(range.payload)
-        there = self._broker(places).look(ids, again=False)
-        left = {
-            partition: _overlap(span, there.spans[partition])
-            for partition, span in spans.items()
-            if partition in there.spans and ids[partition[0]] == there.topics[partition[0]]
-        }
-        return replace(range, payload=to_payload(ids, left))
+    def remaining(self, places: Places, ranges: Sequence[Range]) -> list[Range]:
+        there = self._look_at(places, ranges)
+        return [
+            self.brought_back.remaining(places, [one])[0] if is_brought_back(one) else _left(one, there)
+            for one in ranges
+        ]
+
+    def _look_at(self, places: Places, ranges: Sequence[Range]) -> There:
+        """One look at the broker for all of them."""
+        topics = {topic for one in ranges if not is_brought_back(one) for topic in one.payload["topics"]}
+        return self._broker(places).look(topics) if topics else There({}, {})
 
     def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
         from twinstream.sources.kafka.read import read_offsets
 
-        ours = [piece for piece in slices if piece.range.payload["place"] != REINJECTED]
-        back = [piece for piece in slices if piece.range.payload["place"] == REINJECTED]
+        ours = [piece for piece in slices if not is_brought_back(piece.range)]
+        back = [piece for piece in slices if is_brought_back(piece.range)]
         if not back:
             return read_offsets(spark, self, places, ours)
         rows = self.brought_back.read(spark, places, back)
@@ -231,9 +237,25 @@ def _require_same_topics(ids: Mapping[str, str], there: There) -> None:
             )
 
 
-def _require_there(partition: Partition, span: Span, there: Span | None) -> None:
-    if not span.size:
-        return
+def _left(range: Range, there: There) -> Range:
+    ids, spans = from_payload(range.payload)
+    left = {
+        partition: _overlap(span, there.spans[partition])
+        for partition, span in spans.items()
+        if partition in there.spans and ids[partition[0]] == there.topics[partition[0]]
+    }
+    return replace(range, payload=to_payload(ids, left))
+
+
+def _require_there(range: Range, there: There) -> None:
+    ids, spans = from_payload(range.payload)
+    _require_same_topics(ids, there)
+    for partition, span in spans.items():
+        if span.size:
+            _require_offsets(partition, span, there.spans.get(partition))
+
+
+def _require_offsets(partition: Partition, span: Span, there: Span | None) -> None:
     if there is None:
         raise SourceChanged(
             f"{_name(partition)} is gone.",
