@@ -1,0 +1,157 @@
+"""The records of a group, read from the source once and put down, so that their ids can be looked at before they count.
+
+What was put down has each record's place in the source's order, which only one reading can tell: a second one may split
+the same files at other places.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twinstream.failpoints import durable
+from twinstream.paths import literal
+from twinstream.pipeline import Pipeline
+from twinstream.runtime.ids.copy import copy_ids
+from twinstream.runtime.ids.known import KnownIds
+from twinstream.runtime.ids.suspects import suspects, times
+from twinstream.small_table import small_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+@dataclass
+class Records:
+    """The classified records of a group as files, without what can be told from the other columns."""
+
+    spark: SparkSession
+    pipeline: Pipeline
+    folder: Path
+    horizon: int
+    late_before: Mapping[int, int] = field(default_factory=dict)
+    """Below which event time the records of a txid are late; to be said once the records are put down."""
+    _schema: StructType | None = None
+
+    def put_down(self, rows: DataFrame) -> None:
+        """Writes the records as they were read and classified, with their `_position`."""
+        from pyspark.sql import functions as F
+
+        alive = F.col("_reason").isNull()
+        told = ["_kept", "_first", "_late_before"] + (["_record_id"] if self._id != "_record_id" else [])
+        rows = rows.withColumns(
+            {
+                "_row": F.monotonically_increasing_id(),
+                "_id_hash": F.when(alive, self._hash()),
+                "_event_micros": F.when(alive, F.unix_micros("_event_time")),
+            }
+        ).drop(*told)
+        self._schema = rows.schema
+        with durable("stage.records"):
+            rows.write.option("compression", "lz4_raw").parquet(str(self._rows_folder))
+
+    def forget(self) -> None:
+        """Deletes the files."""
+        with durable("stage.tidy"):
+            shutil.rmtree(self.folder)
+
+    @cached_property
+    def times(self) -> dict[int, tuple[int, int]]:
+        """The lowest and the highest event time of every txid that has any."""
+        return times(self._files())
+
+    def read(self, known: KnownIds) -> DataFrame:
+        """The records again, each with whether it is a `_duplicate`."""
+        from pyspark.sql import functions as F
+
+        rows = self._rows()
+        hashes, paths = suspects(self._files(), self.times, self.horizon, known)
+        if not len(hashes):
+            rows = rows.withColumn("_duplicate", F.lit(False))
+        else:
+            repeated = self._repeated(rows, hashes, [known.table / path for path in paths])
+            rows = rows.join(repeated.withColumn("_repeated", F.lit(True)), "_row", "left")
+            rows = rows.withColumn("_duplicate", F.coalesce("_repeated", F.lit(False))).drop("_repeated")
+        kept = F.col("_reason").isNull() & ~F.col("_duplicate")
+        rows = rows.withColumns({"_record_id": F.col(f"`{self._id}`"), "_kept": kept, "_first": F.lit(True)})
+        return rows.drop("_row", "_id_hash", "_event_micros", "_position")
+
+    def stage_ids(self, folder: Path) -> None:
+        """Writes the ids that later records are compared with: of all but dead letters and late records."""
+        copy_ids(self._files(), folder, self._id, self.late_before)
+
+    def _repeated(self, rows: DataFrame, hashes: object, files: list[Path]) -> DataFrame:
+        """The `_row` of every duplicate: among records with a suspicious hash the ids themselves decide."""
+        from pyspark.sql import functions as F
+
+        suspicious = self._as_table(hashes)
+        mine = rows.join(suspicious, "_id_hash", "left_semi").select(
+            "_row", "_event_micros", F.col(f"`{self._id}`").alias("_record_id"),
+            F.struct("_txid", "_position").alias("_place"),
+            F.coalesce(F.col("_event_micros") < F.col("_late_before"), F.lit(False)).alias("_late"),
+        )  # fmt: skip
+        of_id = ["_record_id", "_event_micros"]
+        before = mine.where("not _late").groupBy(*of_id).agg(F.min("_place").alias("_place"))
+        if files:
+            stored = self.spark.read.schema("_record_id string, _event_micros bigint, _id_hash bigint")
+            stored_ids = stored.parquet(*map(literal, files)).join(suspicious, "_id_hash", "left_semi")
+            before = before.unionByName(stored_ids.select(*of_id).distinct(), allowMissingColumns=True)
+        before = before.toDF("_other_id", "_other_micros", "_other_place")
+        apart = F.try_subtract(F.col("_event_micros"), F.col("_other_micros"))
+        same = (
+            (F.col("_record_id") == F.col("_other_id"))
+            & apart.between(-self.horizon, self.horizon)
+            & (F.col("_other_place").isNull() | (F.col("_other_place") < F.col("_place")))
+        )
+        found = self.folder / "repeated"
+        # As a file its size is known: where it is small, as mostly, it goes to the records and not they to it.
+        with durable("stage.repeated"):
+            mine.join(before, same, "left_semi").select("_row").write.parquet(str(found))
+        return self.spark.read.schema("_row bigint").parquet(literal(found))
+
+    def _as_table(self, hashes: object) -> DataFrame:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        file = self.folder / "suspects.parquet"
+        with durable("stage.suspects"):
+            pq.write_table(pa.table({"_id_hash": np.asarray(hashes).view(np.int64)}), file)
+        return self.spark.read.schema("_id_hash bigint").parquet(literal(file))
+
+    def _rows(self) -> DataFrame:
+        """What was put down, with the event time below which a record of its txid is late."""
+        from pyspark.sql import functions as F
+
+        assert self._schema is not None
+        rows = self.spark.read.schema(self._schema).parquet(literal(self._rows_folder))
+        if not self.late_before:
+            return rows.withColumn("_late_before", F.lit(None).cast("bigint"))
+        limits = [{"_txid": txid, "_late_before": limit} for txid, limit in self.late_before.items()]
+        table = small_table(self.spark, "_txid:bigint,_late_before:bigint", limits)
+        return rows.join(F.broadcast(table), "_txid", "left")
+
+    @property
+    def _id(self) -> str:
+        """The column that holds the id as text, under a name that means nothing else anywhere."""
+        name = self.pipeline.record_id
+        plain = name.isidentifier() and self.pipeline.source.columns[name] == "string"
+        return name if plain else "_record_id"
+
+    def _hash(self) -> Column:
+        """64 bits that stand for an id where only likeness is asked for."""
+        from pyspark.sql import functions as F
+
+        return F.xxhash64("_record_id")
+
+    def _files(self) -> list[Path]:
+        return sorted(self._rows_folder.glob("*.parquet"))
+
+    @property
+    def _rows_folder(self) -> Path:
+        return self.folder / "rows"
