@@ -101,19 +101,24 @@ def check_fence(state: SinkState, epoch: int) -> None:
         )
 
 
+def check_owner(state: SinkState, epoch: int) -> None:
+    """What a runner commits, it commits under the epoch that it took the sink over with."""
+    if state.epoch > epoch:
+        raise Fenced(
+            f"The sink belongs to epoch {state.epoch}; a runner of epoch {epoch} may not commit any more.",
+            untouched="Nothing of this attempt was committed.",
+            next_step="Nothing to do: the newer runner goes on from the frontier.",
+        )
+    if state.epoch < epoch:
+        raise mismatch(f"The sink has epoch {state.epoch} although epoch {epoch} was committed to it before")
+
+
 def check_commit(state: SinkState, group: GroupCommit, committed: Callable[[int, int], list[Manifest]]) -> bool:
     """Decides on one snapshot whether a group may be applied: True apply, False it is there already.
 
     There is no third way: anything else than 'the very next' or 'the very same' stops with the sink untouched.
     """
-    if state.epoch > group.epoch:
-        raise Fenced(
-            f"The sink belongs to epoch {state.epoch}; a runner of epoch {group.epoch} may not commit any more.",
-            untouched="Nothing of this attempt was committed.",
-            next_step="Nothing to do: the newer runner goes on from the frontier.",
-        )
-    if state.epoch < group.epoch:
-        raise mismatch(f"The sink has epoch {state.epoch} although epoch {group.epoch} was committed to it before")
+    check_owner(state, group.epoch)
     txids = [manifest.txid for manifest in group.manifests]
     if txids != list(range(group.first, group.first + len(txids))):
         raise mismatch(f"The group's txids {txids} are not consecutive")

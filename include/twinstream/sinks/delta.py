@@ -7,8 +7,6 @@ visible together, and there is no side table that could run ahead. docs/protocol
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import secrets
 import shutil
@@ -16,14 +14,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twinstream.durations import parse_duration
-from twinstream.errors import CommitConflict, DefinitionError, LedgerSinkMismatch, SettingsError, StagedFileMissing
+from twinstream.errors import CommitConflict, DefinitionError, LedgerSinkMismatch, SettingsError
 from twinstream.failpoints import durable
-from twinstream.sinks.base import Base, GroupCommit, SinkState, check_base, check_commit, check_fence, mismatch
+from twinstream.sinks.base import (
+    Base,
+    GroupCommit,
+    SinkState,
+    check_base,
+    check_commit,
+    check_fence,
+    check_owner,
+    mismatch,
+)
+from twinstream.sinks.snapshot import LiveFile, Snapshot, live_files, read_bases, read_manifests, read_notes
+from twinstream.sinks.staged import add_action, partition, require_staged, write_notes
 from twinstream.sinks.sync import sync_file, sync_folder, sync_tree
 from twinstream.transaction import Manifest, StagedFile
+
+if TYPE_CHECKING:
+    from twinstream.pipeline import Pipeline
 
 PARTITIONS = ["_kind", "_base"]
 OUR_COLUMNS = {
@@ -63,31 +75,16 @@ class DeltaSink:
     def retain_seconds(self) -> float:
         return parse_duration(self.retain, "DeltaSink(retain=…)") / 1_000_000
 
+    @property
+    def place(self) -> str:
+        return self.path
 
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of the table: everything a reader needs comes from here, so that it fits together."""
+    @property
+    def connections(self) -> tuple[str, ...]:
+        return ()
 
-    version: int
-    state: SinkState
-    kept_from: int
-    """Results as of a lower txid were cleaned away."""
-    files: Mapping[str, tuple[LiveFile, ...]]
-    """Live files by kind."""
-
-    def all_files(self) -> list[LiveFile]:
-        return [file for files in self.files.values() for file in files]
-
-
-@dataclass(frozen=True)
-class LiveFile:
-    """A file that a snapshot names."""
-
-    path: str
-    size: int
-    base: int | None
-    first_txid: int | None
-    last_txid: int | None
+    def check(self, pipeline: Pipeline, columns: Mapping[str, str | None] | None) -> None:
+        """Takes whatever an operator gives."""
 
 
 class DeltaStore:
@@ -159,17 +156,33 @@ class DeltaStore:
             if not check_commit(state, group, self.manifests):
                 return False
             self.require(group.files)
-            notes = self._write_rows(
-                "manifest",
-                group.files,
-                [(m.txid, manifest_json) for m in group.manifests if (manifest_json := m.to_json())],
-            )
-            actions = [self._add(file) for file in (*group.files, notes)]
+            rows = [(manifest.txid, manifest.to_json()) for manifest in group.manifests]
+            notes = write_notes(self.folder, "manifest", group.files, rows)
+            actions = [add_action(file) for file in (*group.files, notes)]
             try:
                 self._write("sink.commit", table, actions, {"txid": group.last, "epoch": group.epoch})
             except CommitConflict:
                 continue
             return True
+        raise self._gave_up()
+
+    def produced(self) -> int:
+        """Up to which txid the rows were produced to a topic."""
+        return self._version(self._refresh(), "produced")
+
+    def note_produced(self, txid: int, epoch: int) -> None:
+        """Remembers, under the runner's epoch, that the rows up to a txid were produced."""
+        for _ in range(COMMIT_TRIES):
+            table = self._refresh()
+            state = self._state(table)
+            check_owner(state, epoch)
+            if not self._version(table, "produced") < txid <= state.txid:
+                raise mismatch(f"Txid {txid} was produced, but the sink is at txid {state.txid} or beyond that already")
+            try:
+                self._write("sink.produced", table, [], {"produced": txid, "epoch": epoch})
+            except CommitConflict:
+                continue
+            return
         raise self._gave_up()
 
     def add_base(self, base: Base, files: Sequence[StagedFile]) -> bool:
@@ -178,8 +191,8 @@ class DeltaStore:
             if not check_base(self._state(table), base):
                 return False
             self.require(files)
-            note = self._write_rows("bases", files, [(base.frontier, base.to_json())])
-            actions = [self._add(file, base.number) for file in files] + [self._add(note)]
+            note = write_notes(self.folder, "bases", files, [(base.frontier, base.to_json())])
+            actions = [add_action(file, base.number) for file in files] + [add_action(note)]
             try:
                 self._write("sink.base", table, actions, {"base": base.number})
             except CommitConflict:
@@ -198,10 +211,10 @@ class DeltaStore:
             there = {file.path for file in self.snapshot().all_files()}
             actions: list[Any] = [
                 RemoveAction(path=file.path, data_change=True, deletion_timestamp=now, size=file.size,
-                             partition_values=_partition(kind, file.base))
+                             partition_values=partition(kind, file.base))
                 for kind, files in removed.items() for file in files if file.path in there
             ]  # fmt: skip
-            actions += [self._add(file) for file in added]
+            actions += [add_action(file) for file in added]
             try:
                 self._write("sink.replace", self._table, actions, versions)
             except CommitConflict:
@@ -218,20 +231,8 @@ class DeltaStore:
     def snapshot(self) -> Snapshot:
         """The newest version, with all its live files."""
         table = self._refresh()
-        files: dict[str, list[LiveFile]] = {}
-        for row in _rows(table.get_add_actions(flatten=True)):
-            base = row.get("partition._base")
-            live = LiveFile(
-                path=row["path"],
-                size=row["size_bytes"],
-                base=None if base is None else int(base),
-                first_txid=row.get("min._txid"),
-                last_txid=row.get("max._txid"),
-            )
-            files.setdefault(row["partition._kind"], []).append(live)
-        kept_from = int(table.transaction_version(f"{self.generation}:kept") or 0)
-        by_kind = {kind: tuple(found) for kind, found in files.items()}
-        return Snapshot(table.version(), self._state(table), kept_from, by_kind)
+        kept_from = self._version(table, "kept")
+        return Snapshot(table.version(), self._state(table), kept_from, live_files(table))
 
     def new_staging(self) -> str:
         return f"_data/{secrets.token_hex(8)}"
@@ -252,8 +253,8 @@ class DeltaStore:
         small = [file for file in self.snapshot().files.get("manifest", ()) if file.size < NOTES_LARGE]
         if len(small) < NOTES_MANY:
             return
-        rows = sorted((row["_txid"], row["_manifest"]) for file in small for row in _notes(self.folder / file.path))
-        joined = self._write_rows("manifest", (), rows)
+        rows = sorted((row["_txid"], row["_manifest"]) for file in small for row in read_notes(self.folder / file.path))
+        joined = write_notes(self.folder, "manifest", (), rows)
         self.replace({"manifest": small}, [joined], {"notes": rows[-1][0]})
 
     def checkpoint(self) -> None:
@@ -276,10 +277,10 @@ class DeltaStore:
         return self._table
 
     def _state(self, table: Any) -> SinkState:
-        def version(what: str) -> int:
-            return int(table.transaction_version(f"{self.generation}:{what}") or 0)
+        return SinkState(*(self._version(table, what) for what in ("txid", "epoch", "base")))
 
-        return SinkState(version("txid"), version("epoch"), version("base"))
+    def _version(self, table: Any, what: str) -> int:
+        return int(table.transaction_version(f"{self.generation}:{what}") or 0)
 
     def _write(self, step: str, table: Any, actions: Sequence[Any], versions: Mapping[str, int]) -> None:
         """The atomic step. It carries its transactions, so that a commit in between is a conflict, never a merge."""
@@ -314,106 +315,10 @@ class DeltaStore:
 
     def require(self, files: Sequence[StagedFile]) -> None:
         """Before a commit every staged file is seen to be there, with its size, and is made durable."""
-        folders: set[Path] = set()
-        for file in files:
-            path = self.folder / file.path
-            try:
-                size = os.stat(path).st_size
-            except FileNotFoundError:
-                size = -1
-            if size != file.size:
-                raise StagedFileMissing(
-                    f"The staged file {path} is gone or has another size than when it was written.",
-                    untouched="Nothing of its txids was committed.",
-                    next_step="The txids are processed again by the next `twinstream drain`.",
-                )
-            sync_file(path)
-            folders.update((path.parent, path.parent.parent, path.parent.parent.parent))
-        for folder in folders:
-            sync_folder(folder)
-
-    def _write_rows(self, kind: str, beside: Sequence[StagedFile], rows: Sequence[tuple[int, str]]) -> StagedFile:
-        """Writes the small file that tells of a commit; unnamed until the commit itself names it."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        folder = Path(beside[0].path).parent if beside else Path("_data/notes")
-        path = self.folder / folder / f"{kind}-{secrets.token_hex(8)}.parquet"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        table = pa.table(
-            {"_txid": pa.array([txid for txid, _ in rows], pa.int64()), "_manifest": [text for _, text in rows]}
-        )
-        with durable("sink.notes"):
-            pq.write_table(table, path, compression="zstd")
-            sync_file(path)
-            sync_folder(path.parent)
-        txids = [txid for txid, _ in rows]
-        return StagedFile(
-            kind, path.relative_to(self.folder).as_posix(), path.stat().st_size, len(rows), min(txids), max(txids)
-        )
-
-    def _add(self, file: StagedFile, base: int | None = None) -> Any:
-        from deltalake.transaction import AddAction
-
-        stats = {
-            "numRecords": file.rows,
-            "minValues": {"_txid": file.first_txid},
-            "maxValues": {"_txid": file.last_txid},
-            "nullCount": {"_txid": 0},
-        }
-        return AddAction(
-            path=file.path,
-            size=file.size,
-            partition_values=_partition(file.kind, base),
-            modification_time=int(time.time() * 1000),
-            data_change=True,
-            stats=json.dumps(stats),
-        )
+        require_staged(self.folder, files)
 
     def _gave_up(self) -> CommitConflict:
         return CommitConflict(
             f"Other writers kept committing to {self.folder}; gave up after {COMMIT_TRIES} tries.",
             next_step="Run the command again.",
         )
-
-
-def read_manifests(folder: Path, snapshot: Snapshot, first: int, last: int) -> list[Manifest]:
-    """The manifests of txids `first` to `last` in a snapshot, in order."""
-    texts: dict[int, str] = {}
-    for file in snapshot.files.get("manifest", ()):
-        if file.last_txid is None or file.first_txid is None or (file.last_txid >= first and file.first_txid <= last):
-            for row in _notes(folder / file.path):
-                if first <= row["_txid"] <= last:
-                    texts[row["_txid"]] = row["_manifest"]
-    return [Manifest.from_json(texts[txid]) for txid in sorted(texts)]
-
-
-def read_bases(folder: Path, snapshot: Snapshot) -> list[Base]:
-    """The bases of a snapshot, by number."""
-    found = [
-        Base.from_json(row["_manifest"])
-        for file in snapshot.files.get("bases", ())
-        for row in _notes(folder / file.path)
-    ]
-    return sorted(found, key=lambda base: base.number)
-
-
-def _notes(path: Path) -> list[dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    try:
-        rows: list[dict[str, Any]] = pq.ParquetFile(path).read(columns=["_txid", "_manifest"]).to_pylist()
-    except FileNotFoundError as error:
-        raise mismatch(f"The file {path} is named by the sink but is not there") from error
-    return rows
-
-
-def _rows(table: Any) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    found: list[dict[str, Any]] = pa.table(table).to_pylist()
-    return found
-
-
-def _partition(kind: str, base: int | None) -> dict[str, str | None]:
-    return {"_kind": kind, "_base": None if base is None else str(base)}
