@@ -8,23 +8,20 @@ from pathlib import Path
 import pytest
 
 from bin.lib.local.kafka import Kafka
-from bin.lib.local.processes import Started, stop
-from tests.conftest import ROOT
 from tests.kafka.topic import Topic
+from tests.servers.kafka import kafka_broker
 
-JARS = ROOT / ".kafka"
+RIGHTS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+}
+"""Everybody may do everything, but for what a test forbids."""
 
 
 @pytest.fixture(scope="package")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    kafka = Kafka(tmp_path_factory.mktemp("kafka"), JARS)
-    process = kafka.start()
-    started = Started.of("kafka", process)
-    try:
-        kafka.wait(process)
+    with kafka_broker(tmp_path_factory.mktemp("kafka"), RIGHTS) as kafka:
         yield kafka
-    finally:
-        stop(started)
 
 
 @pytest.fixture

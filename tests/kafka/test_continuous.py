@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +13,13 @@ import pytest
 from tests.e2e.home import assert_true
 from tests.faults.processes import Command
 from tests.kafka.home import KafkaHome, event
+from tests.kafka.streaming import NOW, SOON, Streaming, counted, facts, planned, stream, until
 from tests.kafka.test_drain import events
 from tests.kafka.test_plan import everything, offsets
 from tests.kafka.topic import Topic
 from twinstream.errors import LeaseHeld, Refused, SourceChanged
 from twinstream.ledger.journal import PAUSED
-from twinstream.runtime.continuous import KIND, ContinuousRequest
 from twinstream.runtime.progress import Progress
-
-NOW = ContinuousRequest(every=None, wait_seconds=0)
-SOON = ContinuousRequest(every="200 milliseconds", wait_seconds=0)
 
 
 @pytest.fixture
@@ -33,50 +27,6 @@ def home(folder: Path, spark: Any, topic: Topic) -> KafkaHome:
     made = KafkaHome.on(folder, spark, topic)
     made.change("page_views", "batch_records=100_000", "batch_records=100")
     return made
-
-
-def stream(home: KafkaHome, request: ContinuousRequest = NOW, stop: threading.Event | None = None) -> Any:
-    return home.engine().continuous("page_views", request, Progress(), stop)
-
-
-def planned(home: KafkaHome) -> list[Any]:
-    engine = home.engine()
-    generation = engine.generation(engine.definition("page_views"))
-    return [batch.range for batch in engine.ledger.batches.get(generation.id, 1, generation.last_txid)]
-
-
-def until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-class Streaming:
-    """A continuous run in a thread of its own."""
-
-    def __init__(self, home: KafkaHome, request: ContinuousRequest = SOON) -> None:
-        self.stop = threading.Event()
-        self.error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(home, request))
-        self._thread.start()
-
-    def _run(self, home: KafkaHome, request: ContinuousRequest) -> None:
-        try:
-            stream(home, request, self.stop)
-        except BaseException as error:
-            self.error = error
-
-    def wait(self) -> None:
-        self._thread.join(120)
-        assert not self._thread.is_alive()
-
-    def __enter__(self) -> Streaming:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop.set()
-        self.wait()
 
 
 def test_handed_over_both_ways_while_data_comes_there_is_no_gap_and_no_repeat(
@@ -183,19 +133,8 @@ def test_a_pipeline_of_files_has_no_continuous_mode_and_nothing_is_made_for_it(h
 
 
 def checkpoints(home: KafkaHome) -> list[Path]:
-    return list(home.folder.glob("checkpoints/*/*"))
+    return list(home.folder.glob("checkpoints/*/*/*"))
 
 
 def emitted(home: KafkaHome) -> int:
-    try:
-        return sum(one["emitted"] for one in home.accounting("page_views").values())
-    except Refused:
-        return 0
-
-
-def facts(home: KafkaHome) -> dict[str, Any]:
-    """What the newest run says of itself."""
-    engine = home.engine()
-    generation = engine.generation(engine.definition("page_views"))
-    found = [run for run in engine.ledger.runs.newest(generation.id) if run.kind == KIND]
-    return dict(found[0].result or {})
+    return counted(home, "emitted")

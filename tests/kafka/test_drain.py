@@ -56,6 +56,25 @@ def test_the_result_is_what_a_plain_consumer_reads(
     assert result.verdict is Verdict.EQUAL
 
 
+def test_records_that_a_producer_sent_again_count_once(folder: Path, spark: Any, topic: Topic, seed: int) -> None:
+    home = KafkaHome.on(folder, spark, topic)
+    home.deduplicate("page_views", "10 minutes")
+    chance = random.Random(seed)
+    for _ in range(2):
+        sent = events(chance, 60)
+        topic.send([*sent, *chance.sample(sent, 20), *ODD])
+        home.drain("page_views", batch_records=40, group=2)
+    mended = folder / "mended.json"
+    mended.write_text("\n".join([event(3, "/mended"), event(1_000, "/mended"), event(1_000, "/again")]) + "\n")
+    engine = home.engine()
+    engine.reinject("page_views", mended, "sent by hand", count_late=True)
+    topic.send(events(chance, 30))
+    home.drain("page_views", batch_records=40, group=2)
+    assert_true(home, "page_views", "side")
+    assert sum(one["duplicate"] for one in home.accounting("page_views").values()) > 40
+    assert Reconciler(home.engine(), Progress()).reconcile("page_views").verdict is Verdict.EQUAL
+
+
 def test_dead_letters_name_partition_and_offset_and_can_come_back(
     folder: Path, spark: Any, topic: Topic, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from twinstream import KafkaSource
 from twinstream.errors import SettingsError, SourceChanged, SourceUnreadable
 from twinstream.sources.base import Places, Plan
 from twinstream.sources.kafka import broker as asking
-from twinstream.sources.kafka.spans import from_payload
+from twinstream.sources.kafka.spans import Span, from_payload, to_payload
 from twinstream.transaction import Range
 
 SCHEMA = "id string, at timestamp"
@@ -152,6 +153,16 @@ def test_retention_that_comes_near_is_a_warning(topic: Topic) -> None:
         f"Partition 0 of topic {topic.name} will soon delete what was not planned: "
         "its retention has come within 2 of the next offset.",
     )
+
+
+def test_records_that_the_broker_has_lost_are_a_clear_stop(topic: Topic) -> None:
+    planner = Planner(topic)
+    topic.send(["{}"] * 3, 0)
+    (planned,) = planner.plan().ranges
+    ids, spans = from_payload(planned.payload)
+    planner.history.planned = [replace(planned, payload=to_payload(ids, {**spans, (topic.name, 0): Span(0, 9)}))]
+    assert planner.problem() == f"Partition 0 of topic {topic.name} ends at offset 3, but offsets up to 9 were planned."
+    assert "ends at offset 3 now" in planner.source.changes(planner.places, planner.history.planned)[0].what
 
 
 def test_a_topic_that_was_made_anew_is_noticed(topic: Topic) -> None:

@@ -50,7 +50,7 @@ class Topic:
         for number, value in enumerate(values):
             self._send(producer, value, partition, key or str(number))
         producer.flush(SECONDS)
-        for number, offset in self._sent.items():
+        for number, offset in list(self._sent.items()):
             while self._end(number) <= offset:
                 time.sleep(0.01)
 

@@ -56,8 +56,8 @@ class Kafka:
             raise EnvironmentMissing(f"The broker's jars are not in {self.jars}.", next_step="Run bin/setup --kafka.")
         self._write()
         if not (self.folder / "data" / "meta.properties").exists():
-            cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            made = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._properties))
+            cluster = f"--cluster-id={urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip('=')}"
+            made = self._java("kafka.tools.StorageTool", "format", cluster, "-c", str(self._properties))
             if made.wait() != 0:
                 raise EnvironmentMissing(
                     f"The broker's folder could not be made: {tail(self.log)}", next_step="Mend that, then start again."

@@ -1,4 +1,4 @@
-"""Commands that compare without a frontier: two generations of a pipeline, two tables."""
+"""Commands that compare without a frontier: two generations of a pipeline, two tables, its modes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from twinstream.cli import compare_modes
 from twinstream.cli.output import AsJson, emit, out
 from twinstream.cli.session import engine
 from twinstream.cli.stream import Pipeline
@@ -20,6 +21,7 @@ def register(app: typer.Typer) -> None:
     """Adds the commands of this file."""
     app.command(name="compare-generations")(compare_generations)
     app.command(name="compare-tables")(compare_tables)
+    compare_modes.register(app)
 
 
 def compare_generations(

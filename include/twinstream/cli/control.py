@@ -30,7 +30,7 @@ def register(app: typer.Typer) -> None:
 def release(pipeline: Pipeline, txid: HeldTxid, reason: Reason, as_json: AsJson = False) -> None:
     """Let a held txid pass the gate; the next drain commits it."""
     with engine() as opened:
-        opened.release(pipeline, txid, _said(reason))
+        opened.release(pipeline, txid, said(reason))
     data = {"pipeline": pipeline, "txid": txid, "released": True}
     emit(data, as_json, lambda: say(f"Txid {txid} is released. Next: twinstream drain {pipeline}"))
 
@@ -38,7 +38,7 @@ def release(pipeline: Pipeline, txid: HeldTxid, reason: Reason, as_json: AsJson 
 def discard(pipeline: Pipeline, txid: HeldTxid, reason: Reason, as_json: AsJson = False) -> None:
     """Give up a txid that is held or failed: it commits empty, and its records count as discarded."""
     with engine() as opened:
-        opened.discard(pipeline, txid, _said(reason))
+        opened.discard(pipeline, txid, said(reason))
     data = {"pipeline": pipeline, "txid": txid, "discarded": True}
     emit(data, as_json, lambda: say(f"Txid {txid} will commit empty. Next: twinstream drain {pipeline}"))
 
@@ -54,7 +54,7 @@ def reinject(
 ) -> None:
     """Bring mended dead letters or late records back as a new txid."""
     with engine() as opened:
-        done = opened.reinject(pipeline, file, _said(reason), count_late)
+        done = opened.reinject(pipeline, file, said(reason), count_late)
     data = {"pipeline": pipeline, "txid": done.txid, "records": done.records}
     emit(data, as_json, lambda: say(
         f"{number(done.records)} records are planned as txid {done.txid}. Next: twinstream drain {pipeline}"
@@ -114,7 +114,8 @@ def _tell(pipeline: str, generation: Generation, as_json: bool, more: Mapping[st
     ))  # fmt: skip
 
 
-def _said(reason: str) -> str:
+def said(reason: str) -> str:
+    """The reason, which must say something."""
     if not reason.strip():
         raise SettingsError("--reason is empty.", next_step="Say why, for whoever reads the ledger later.")
     return reason.strip()

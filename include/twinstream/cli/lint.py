@@ -9,7 +9,7 @@ import typer
 
 from twinstream.cli.output import AsJson, describe, emit, out, say
 from twinstream.cli.session import engine
-from twinstream.errors import DefinitionError, TwinstreamError
+from twinstream.errors import DefinitionError, Refused, TwinstreamError
 
 if TYPE_CHECKING:
     from twinstream.catalog import Catalog
@@ -71,6 +71,7 @@ def _checked(opened: Engine, definition: Definition, by_spark: bool) -> dict[str
             "weakest": _part(guarantee.weakest),
             "parts": [_part(part) for part in guarantee.parts],
         },
+        "real_time": _real_time(definition),
         "columns": columns,
         "result": definition.pipeline.operator.result_columns(columns),
         "checked_by": "spark" if asked_spark else "definition",
@@ -91,6 +92,18 @@ def _by_spark(opened: Engine, definition: Definition) -> dict[str, str]:
     return columns
 
 
+def _real_time(definition: Definition) -> dict[str, str] | None:
+    """What real-time mode would deliver; None where it cannot serve the pipeline."""
+    from twinstream.guarantees import REAL_TIME
+    from twinstream.runtime.realtime import require_served
+
+    try:
+        require_served(definition.pipeline)
+    except Refused:
+        return None
+    return _part(REAL_TIME)
+
+
 def _part(part: Part) -> dict[str, str]:
     return {"part": part.part, "delivery": part.delivery.text, "reason": part.reason}
 
@@ -107,6 +120,8 @@ def _show(data: dict[str, Any]) -> None:
         _line(f"{entry['pipeline']}: ok, {guarantee['delivery']} end to end", "bold green")
         for part in guarantee["parts"]:
             _line(f"  {part['part']:<9} {part['delivery']:<13} {part['reason']}")
+        if entry["real_time"]:
+            _line(f"  real-time {entry['real_time']['delivery']:<13} {entry['real_time']['reason']}")
         weakest = guarantee["weakest"]
         if any(part["delivery"] != weakest["delivery"] for part in guarantee["parts"]):
             _line(f"  weakest   {weakest['part']}, which decides")

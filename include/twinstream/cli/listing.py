@@ -67,7 +67,7 @@ def _standing(generation: Any) -> dict[str, Any]:
 
 def _place(part: Any) -> str:
     """Kind and place of a source or sink, as `files:data/orders`."""
-    path = getattr(part, "path", "")
+    path = getattr(part, "place", "") or getattr(part, "path", "")
     return f"{part.kind}:{path}" if path else str(part.kind)
 
 

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from twinstream.cli import batch, compare, control, ledger, pipelines, reconcile, results, stream
+from twinstream.cli import batch, compare, control, ledger, modes, pipelines, reconcile, results, stream
 from twinstream.cli.output import report, say
 from twinstream.errors import BadUsage, TwinstreamError, Unexpected
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (pipelines, stream, results, control, batch, reconcile, compare):
+for module in (pipelines, stream, results, control, modes, batch, reconcile, compare):
     module.register(app)
 app.add_typer(ledger.app, name="ledger", help="Look after the ledger.")
 

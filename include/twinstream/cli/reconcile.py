@@ -194,5 +194,8 @@ def _show(found: Reconciliation, home: Path, as_json: bool) -> None:
         page = report_path(home, found.pipeline, found.id)
         if page.is_file():
             say(f"The report as a page: {page}")
+        modes = report_path(home, found.pipeline, "modes")
+        if modes.is_file():
+            say(f"Its modes compared: {modes}")
 
     emit(to_dict(found), as_json, tell)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -94,13 +95,14 @@ def drain(
         seconds = time.monotonic() - began
     data = {
         "pipeline": pipeline, "generation": generation.number, "txids": drained.txids, "records": drained.records,
-        "late": drained.late, "dead": drained.dead, "frontier": generation.frontier,
+        "late": drained.late, "dead": drained.dead, "duplicate": drained.duplicate, "frontier": generation.frontier,
         "watermark": moment(generation.watermark), "epoch": drained.epoch, "seconds": round(seconds, 2),
     }  # fmt: skip
     if drained.txids:
         text = (
             f"Committed {drained.txids} txids, {number(drained.records)} records in {seconds:.1f} s "
-            f"({drained.late} late, {drained.dead} dead letters). Frontier {generation.frontier}."
+            f"({drained.late} late, {drained.dead} dead letters, {drained.duplicate} duplicates). "
+            f"Frontier {generation.frontier}."
         )
     else:
         text = f"Nothing to do: {pipeline} is at its frontier, txid {generation.frontier}."
@@ -111,26 +113,55 @@ def continuous(
     pipeline: Pipeline,
     every: Annotated[str, typer.Option(help="How often the query looks for new records.")] = "5 seconds",
     available_now: Annotated[bool, typer.Option(help="Take what is there now, and end.")] = False,
+    real_time: Annotated[
+        str | None,
+        typer.Option(help="Serve topic to topic in milliseconds, at-least-once; note so often how far it is."),
+    ] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="End after so many seconds.")] = None,
     wait: Annotated[float, typer.Option(min=0, help="Seconds to stand by while another runner is at work.")] = 90.0,
+    standby: Annotated[bool, typer.Option("--standby", help="Stand by for as long as another runner lives.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Stream a topic until Ctrl-C: a long-lived query, the same ledger, the same exactly-once commits."""
     from twinstream.runtime.continuous import ContinuousRequest
+    from twinstream.runtime.realtime import RealTimeRequest, require_served
+    from twinstream.runtime.supervision import supervised
 
     parse_duration(every, "--every")
-    with engine() as opened, DrainProgress(pipeline, quiet=as_json) as progress:
-        request = ContinuousRequest(None if available_now else every, seconds, wait, opened.settings.context)
-        opened.definition(pipeline)
+    if real_time is not None:
+        parse_duration(real_time, "--real-time")
+        if available_now or standby:
+            raise SettingsError(
+                "--real-time excludes --available-now and --standby.", next_step="Leave one of them out."
+            )
+    with (
+        engine() as opened,
+        supervised(lambda: opened.ledger, opened.settings.context) as watched,
+        DrainProgress(pipeline, quiet=as_json) as progress,
+    ):
+        context = opened.settings.context
+        definition = opened.definition(pipeline)
+        if real_time is not None:
+            require_served(definition.pipeline)
         opened.spark()  # before the signals are ours: it would take them
         with asked_to_stop() as stop:
-            drained = opened.continuous(pipeline, request, progress, stop)
+            if watched:
+                watched.ends_by(stop)
+            if real_time is None:
+                patience = math.inf if standby else wait
+                request = ContinuousRequest(None if available_now else every, seconds, patience, context)
+                drained = opened.continuous(pipeline, request, progress, stop)
+            else:
+                drained = opened.real_time(pipeline, RealTimeRequest(real_time, seconds, wait, context), progress, stop)
         generation = opened.ledger.generations.current(pipeline)
         assert generation is not None
-    data = {
-        "pipeline": pipeline, "generation": generation.number, "txids": drained.txids, "records": drained.records,
-        "late": drained.late, "dead": drained.dead, "frontier": generation.frontier, "epoch": drained.epoch,
-    }  # fmt: skip
+        data = {
+            "pipeline": pipeline, "generation": generation.number, "txids": drained.txids, "records": drained.records,
+            "late": drained.late, "dead": drained.dead, "duplicate": drained.duplicate, "frontier": generation.frontier,
+            "epoch": drained.epoch, "ended": drained.ended,
+        }  # fmt: skip
+        if watched:
+            watched.finish(data)
     emit(data, as_json, lambda: say(
         f"Stopped after {drained.txids} txids with {number(drained.records)} records. Frontier {generation.frontier}."
     ))  # fmt: skip
@@ -161,6 +192,8 @@ def status(pipeline: Pipeline, as_json: AsJson = False) -> None:
     with engine() as opened:
         definition = opened.definition(pipeline)
         data = status_of(opened.ledger, definition)
+        if (produced := opened.produced(definition)) is not None:
+            data["produced"] = produced
         emit(data, as_json, lambda: _show_status(data))
 
 
@@ -179,8 +212,11 @@ def _show_status(data: dict[str, Any]) -> None:
         ("lag", ago(data["backlog"]["oldest_micros"], now) if data["backlog"]["txids"] else "none"),
         ("watermark", data["watermark"] or "–"),
         ("runner", data["runner"] or "none"),
+        ("continuous", _streamed(data["continuous"], now)),
         ("accounting", ", ".join(f"{name} {number(n)}" for name, n in data["accounting"].items())),
     ]
+    if "produced" in data:
+        rows.insert(2, ("produced", f"txid {data['produced']}"))
     for name, value in rows:
         out.print(f"  {name:<11} {value}", markup=False, soft_wrap=True)
     for entry in data["open"]:
@@ -194,6 +230,18 @@ def _show_status(data: dict[str, Any]) -> None:
         )  # fmt: skip
     if data["attempts"]:
         out.print(table)
+
+
+def _streamed(found: dict[str, Any] | None, now: int) -> str:
+    """How a continuous run does; nothing is known of its pace before its first batch."""
+    if found is None or not found["live"]:
+        return "not running"
+    seen = f"run {found['run']}, seen {ago(found['seen_micros'], now)} ago"
+    if "behind" not in found:
+        return f"{seen}, starting"
+    return (
+        f"{seen}, {number(found['records_per_second'])} records/s, {number(found['behind'])} offsets wait in the topics"
+    )
 
 
 def _lateness(watermark: Watermark | None) -> timedelta:

@@ -23,21 +23,20 @@ _CODE = re.compile(r"`([^`]+)`")
 
 def to_html(result: Reconciliation) -> str:
     """The page; every value of the data is escaped."""
-    return _template().render(
+    return template("report.html.jinja").render(
         result=result,
-        words=words,
         flow=flow(result.accounting),
         flow_width=WIDTH,
         strip=strip(result.comparison.heat),
         plot=plot(result.txids),
         plot_width=PLOT_WIDTH,
-        plot_height=PLOT_HEIGHT,
         expectations=words.by_weight(result.expectations),
     )
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A page of the templates folder; what is put in is escaped, and what is missing is an error."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -47,10 +46,11 @@ def _template() -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {"words": words, "plot_height": PLOT_HEIGHT}  # for the style sheet that all pages share
     environment.filters["number"] = words.number
     environment.filters["slug"] = lambda kind: str(kind).replace(" ", "-")
     environment.filters["coded"] = _coded
-    return environment.get_template("report.html.jinja")
+    return environment.get_template(name)
 
 
 def _coded(text: str) -> Markup:

@@ -38,6 +38,13 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
+def rate(value: float) -> str:
+    """So many a second: slow is not nothing."""
+    if value >= 10 or value <= 0:
+        return number(round(value))
+    return f"{value:.1f}" if value >= 0.1 else "< 0.1"
+
+
 def count(value: int, one: str, many: str = "") -> str:
     """A number with its noun, kept together."""
     return f"{number(value)}\u00a0{one if value == 1 else many or one + 's'}"
