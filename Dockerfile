@@ -13,7 +13,7 @@ WORKDIR /opt/twinstream
 # What takes minutes depends on the lock and the list of jars alone, and is kept while they do not change.
 COPY --chown=twinstream:twinstream requirements.txt ./
 COPY --chown=twinstream:twinstream bin/setup bin/
-COPY --chown=twinstream:twinstream bin/lib/debian.sh bin/lib/environment.sh bin/lib/
+COPY --chown=twinstream:twinstream bin/lib/debian.sh bin/lib/environment.sh bin/lib/class_archive.py bin/lib/
 COPY --chown=twinstream:twinstream include/spark include/spark
 RUN bin/setup && rm -rf "$HOME/.cache" "$HOME/.ivy2" "$HOME/.ivy2.5.2" .setup.lock
 

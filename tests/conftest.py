@@ -83,6 +83,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """One small local Spark with Delta for the whole run."""
     from pyspark.sql import SparkSession
 
+    from twinstream.classes import driver_settings
     from twinstream.spark import CLASSIC_SETTINGS
 
     jars = sorted(JARS.glob("*.jar"))
@@ -95,7 +96,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.jars": ",".join(map(str, jars)),
+        **driver_settings([str(jar) for jar in jars]),
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -31,7 +31,7 @@ SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-CLASSES = ("read", "dead", "filtered", "late", "emitted", "discarded")
+CLASSES = ("read", "dead", "duplicate", "filtered", "late", "emitted", "discarded")
 
 WHOLE = re.compile(r"-?[0-9]+")
 SIMPLE_DECIMAL = re.compile(r"(-?)([0-9]+)(?:\.([0-9]+))?")
@@ -317,13 +317,19 @@ def read(pipeline: PageViews | Orders, line: str, batch_time: Micros) -> Record:
     return record
 
 
-def truth(pipeline: PageViews | Orders, ranges: Sequence[Mapping[str, Any]], late: str) -> Truth:
-    """Go through the txids in order; the watermark of T-1 judges T, then T moves it."""
+def truth(
+    pipeline: PageViews | Orders, ranges: Sequence[Mapping[str, Any]], late: str, horizon: Micros | None = None
+) -> Truth:
+    """Go through the txids in order; the watermark of T-1 judges T, then T moves it.
+
+    With a horizon every record is compared with the event times of all earlier ones of its id.
+    """
     if late not in ("keep", "drop", "side"):
         raise ValueError(f"late is keep, drop or side, not {late}")
     watermark: Micros | None = None
     per_txid: dict[int, dict[str, int]] = {}
     watermarks: dict[int, str | None] = {}
+    times: dict[str, set[Micros]] = {}
     for range_ in ranges:
         txid: int = range_["txid"]
         if txid <= max(per_txid, default=0):
@@ -344,9 +350,19 @@ def truth(pipeline: PageViews | Orders, ranges: Sequence[Mapping[str, Any]], lat
                 highest = moment
             if range_.get("discarded"):
                 counts["discarded"] += 1
-            elif not pipeline.keeps(record):
+                continue
+            is_late = judge is not None and pipeline.is_late(record, judge)
+            if horizon is not None:
+                seen = times.setdefault(record[pipeline.record_id], set())
+                repeated = any(abs(moment - other) <= horizon for other in seen)
+                if not is_late:
+                    seen.add(moment)
+                if repeated:
+                    counts["duplicate"] += 1
+                    continue
+            if not pipeline.keeps(record):
                 counts["filtered"] += 1
-            elif judge is not None and pipeline.is_late(record, judge):
+            elif is_late:
                 counts["late"] += 1
             else:
                 pipeline.emit(record)
@@ -358,14 +374,14 @@ def truth(pipeline: PageViews | Orders, ranges: Sequence[Mapping[str, Any]], lat
     return Truth(pipeline.rows(), pipeline.header, per_txid, watermarks)
 
 
-def truth_page_views(ranges: Sequence[Mapping[str, Any]], late: str) -> Truth:
+def truth_page_views(ranges: Sequence[Mapping[str, Any]], late: str, horizon: Micros | None = None) -> Truth:
     """The truth of include/pipelines/page_views.py."""
-    return truth(PageViews(), ranges, late)
+    return truth(PageViews(), ranges, late, horizon)
 
 
-def truth_orders(ranges: Sequence[Mapping[str, Any]], late: str) -> Truth:
+def truth_orders(ranges: Sequence[Mapping[str, Any]], late: str, horizon: Micros | None = None) -> Truth:
     """The truth of include/pipelines/orders.py."""
-    return truth(Orders(), ranges, late)
+    return truth(Orders(), ranges, late, horizon)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -374,9 +390,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("pipeline", choices=sorted(PIPELINES))
     parser.add_argument("--ranges", type=Path, required=True, help="JSON list of txid ranges")
     parser.add_argument("--late", choices=["keep", "drop", "side"], required=True)
+    parser.add_argument("--horizon", type=int, help="deduplicate within so many microseconds")
     parser.add_argument("--accounting", type=Path, help="where to write counts and watermarks by txid")
     given = parser.parse_args(arguments)
-    result = truth(PIPELINES[given.pipeline](), json.loads(given.ranges.read_text(encoding="utf-8")), given.late)
+    ranges = json.loads(given.ranges.read_text(encoding="utf-8"))
+    result = truth(PIPELINES[given.pipeline](), ranges, given.late, given.horizon)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     writer = csv.writer(sys.stdout, lineterminator="\n")

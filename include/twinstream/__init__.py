@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from twinstream.deduplicate import Deduplicate
 from twinstream.operators import Aggregate, Append, approx_distinct, avg, count, first, fixed, last, max_, min_, sum_
 from twinstream.orchestration import Orchestration
 from twinstream.pipeline import Checks, Pipeline
 from twinstream.prepare import batch_time
 from twinstream.sinks.delta import DeltaSink
+from twinstream.sinks.kafka import KafkaSink
 from twinstream.sources.files import FileSource
 from twinstream.sources.kafka import KafkaSource
 from twinstream.watermark import Watermark
@@ -17,8 +19,10 @@ __all__ = [
     "Aggregate",
     "Append",
     "Checks",
+    "Deduplicate",
     "DeltaSink",
     "FileSource",
+    "KafkaSink",
     "KafkaSource",
     "Orchestration",
     "Pipeline",

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def clashes(definition: Definition, catalog: Catalog, home: Path) -> Iterator[DefinitionError]:
     """Tables that overlap, and tables below a source's folder, where they would be taken for new records."""
     places = Places(home)
-    table = places.resolve(definition.pipeline.sink.path)
+    table = places.resolve(definition.pipeline.table)
     for other in catalog.definitions.values():
-        its_table = places.resolve(other.pipeline.sink.path)
+        its_table = places.resolve(other.pipeline.table)
         if other.name != definition.name and _overlap(table, its_table):
             yield DefinitionError(
                 f"{definition.name} and {other.name} keep their tables in folders that overlap ({table}, {its_table}).",
@@ -30,7 +30,7 @@ def clashes(definition: Definition, catalog: Catalog, home: Path) -> Iterator[De
         return
     folder = places.resolve(source)
     for other in catalog.definitions.values():
-        its_table = places.resolve(other.pipeline.sink.path)
+        its_table = places.resolve(other.pipeline.table)
         if _overlap(folder, its_table):
             yield DefinitionError(
                 f"The source folder of {definition.name}, {folder}, overlaps with the table of {other.name}, "

@@ -55,6 +55,12 @@ class SourceUnreadable(TwinstreamError):
     title = "Source unreadable"
 
 
+class SinkUnwritable(TwinstreamError):
+    """The topic that results go to cannot be written."""
+
+    title = "Sink unwritable"
+
+
 class SchemaDrift(TwinstreamError):
     """A file whose columns are not those of the definition."""
 

@@ -40,6 +40,8 @@ class Part:
     part: str
     delivery: Delivery
     reason: str
+    nearest: str = ""
+    """What comes nearest to more than that."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,25 @@ _SOURCES = {
 }  # fmt: skip
 _SINKS = {
     "delta": Part("sink", Delivery.EXACTLY_ONCE, "Delta commits rows, txid and epoch in one atomic step"),
-}
+    "kafka": Part(
+        "sink", Delivery.AT_LEAST_ONCE, "rows are produced after their txid is committed, and again with the same "
+        "headers if the runner dies before it can remember that: made exactly-once by Deduplicate where Twinstream "
+        "reads the topic, and by any reader that drops a generation, txid and sequence that it has seen",
+        nearest="and deduplicate where the topic is read; DeltaSink delivers exactly-once by itself",
+    ),
+}  # fmt: skip
+REAL_TIME = Part(
+    "mode", Delivery.AT_LEAST_ONCE, "rows are sent before there is a txid, and again after a crash what was sent since "
+    "the last checkpoint: made exactly-once by Deduplicate, or any reader, by record id",
+)  # fmt: skip
+"""What the mode delivers where a pipeline is served in real time, whatever its other parts do."""
 
 
 def guarantee_of(pipeline: Pipeline) -> Guarantee:
     """Derives the guarantee from source, operator, mode and sink."""
     parts = (
         _SOURCES[pipeline.source.kind],
+        *_repeats(pipeline),
         Part("prepare", Delivery.EXACTLY_ONCE, "prepare is row-wise and deterministic: a replay gives the same rows"),
         Part("operator", Delivery.EXACTLY_ONCE, "partials are kept per txid and merged by an associative operator"),
         Part("mode", Delivery.EXACTLY_ONCE, "micro-batches commit in txid order, fenced by epoch"),
@@ -74,6 +88,17 @@ def guarantee_of(pipeline: Pipeline) -> Guarantee:
     )
     weakest = min(parts, key=lambda part: part.delivery)
     return Guarantee(weakest.delivery, weakest, parts)
+
+
+def _repeats(pipeline: Pipeline) -> tuple[Part, ...]:
+    """What deduplication adds: where the source repeats records, as producers do that try again, each counts once."""
+    if pipeline.deduplicate is None:
+        return ()
+    reason = (
+        f"records that come again with the same {pipeline.record_id} within {pipeline.deduplicate.horizon} count once: "
+        "whoever writes the source may do so at-least-once"
+    )
+    return (Part("ids", Delivery.EXACTLY_ONCE, reason),)
 
 
 def check_delivery(pipeline: Pipeline) -> Guarantee:
@@ -84,6 +109,7 @@ def check_delivery(pipeline: Pipeline) -> Guarantee:
         raise DefinitionError(
             f"{pipeline.name} asks for {wanted.text}, but its {found.weakest.part} delivers only "
             f"{found.delivery.text}: {found.weakest.reason}.",
-            next_step=f"Ask for delivery={found.delivery.text!r}, or change the {found.weakest.part}.",
+            next_step=f"Ask for delivery={found.delivery.text!r}"
+            + (f" {found.weakest.nearest}." if found.weakest.nearest else f", or change the {found.weakest.part}."),
         )
     return found

@@ -11,6 +11,10 @@ from typing import Any
 from twinstream.durations import parse_duration
 from twinstream.errors import DefinitionError
 
+_MODES = ("microbatch", "continuous")
+_DURATIONS = (
+    "approval_timeout", "timeout", "retry_delay", "max_verdict_age", "max_lag", "every", "restart_delay", "visit",
+)  # fmt: skip
 _PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 _FIELDS = (
     ("minute", 0, 59, ()),
@@ -31,6 +35,16 @@ class Orchestration:
     reconcile: str | None = None
     watch: bool = True
     """Whether new data starts a micro-batch by itself, beside the schedule."""
+    mode: str = "microbatch"
+    """`continuous`: the continuous DAG of a pipeline that reads topics starts by itself once it is switched on."""
+    every: str = "5 seconds"
+    """How often a continuous query looks for new records."""
+    restarts: int = 5
+    """How often a continuous query that died or hangs is started again; one that lasted 10 minutes counts anew."""
+    restart_delay: str = "10 seconds"
+    """How long until the first of these; it doubles with every one."""
+    visit: str = "2 minutes"
+    """How often a task looks after a continuous query; one that was not visited for three times as long stops."""
     auto_repair: bool = False
     """Repair differences without asking a person."""
     approval_timeout: str = "1 day"
@@ -57,14 +71,18 @@ class Orchestration:
     def __post_init__(self) -> None:
         for name in ("microbatch", "recompute", "reconcile"):
             _check_schedule(getattr(self, name), name)
-        for name in ("approval_timeout", "timeout", "retry_delay", "max_verdict_age", "max_lag"):
+        if self.mode not in _MODES:
+            raise DefinitionError(f"Orchestration(mode={self.mode!r}) is none of {', '.join(_MODES)}.")
+        for name in _DURATIONS:
             if getattr(self, name) is not None:
                 self.duration(name)
         for name in ("spark", "pool", "owner"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise DefinitionError(f"Orchestration({name}={getattr(self, name)!r}) is not a name.")
-        if not isinstance(self.retries, int) or isinstance(self.retries, bool) or self.retries < 0:
-            raise DefinitionError(f"Orchestration(retries={self.retries!r}) is not a number of 0 or more.")
+        for name in ("retries", "restarts"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise DefinitionError(f"Orchestration({name}={value!r}) is not a number of 0 or more.")
         if not isinstance(self.tags, (tuple, list)):
             raise DefinitionError(f"Orchestration(tags={self.tags!r}) is no list.", next_step='Write tags=("web",).')
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.columns import nearest
+from twinstream.deduplicate import Deduplicate
 from twinstream.definition import canonical_callable, hash_definition
 from twinstream.errors import DefinitionError
 from twinstream.guarantees import Guarantee, check_delivery
@@ -17,7 +18,9 @@ from twinstream.orchestration import Orchestration
 from twinstream.prepare import Prepared, compile_prepare
 from twinstream.settings import TIME_ZONE
 from twinstream.sinks.delta import DeltaSink
+from twinstream.sinks.kafka import KafkaSink
 from twinstream.sources.base import Source
+from twinstream.transaction import canonical_json
 from twinstream.watermark import Watermark
 
 if TYPE_CHECKING:
@@ -63,9 +66,10 @@ class Pipeline:
     event_time: str
     """A column of the source, or an SQL expression over its columns, that gives a timestamp."""
     operator: Operator
-    sink: DeltaSink
+    sink: DeltaSink | KafkaSink
     prepare: str | Callable[[Any], Any] | None = None
     watermark: Watermark | None = None
+    deduplicate: Deduplicate | None = None
     batch_records: int = 100_000
     gate: Gate | None = None
     delivery: str = "exactly-once"
@@ -76,6 +80,21 @@ class Pipeline:
         check_name(self.name)
         if not isinstance(self.batch_records, int) or self.batch_records < 1:
             raise DefinitionError(f"batch_records is {self.batch_records!r}.", next_step="Use a whole number above 0.")
+        if self.orchestration.mode == "continuous" and self.source.kind != "kafka":
+            raise DefinitionError(
+                f"Orchestration(mode='continuous') streams topics; {self.name} reads {self.source.kind}.",
+                next_step="Leave mode out: new data starts micro-batches by itself.",
+            )
+
+    @property
+    def table(self) -> str:
+        """The path of its table, also where the result goes to a topic."""
+        return self.sink.path or f"tables/{self.name}"
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """Names of the connections that source and sink need."""
+        return tuple(dict.fromkeys((*self.source.connections, *self.sink.connections)))
 
 
 @dataclass(frozen=True)
@@ -95,6 +114,11 @@ class Definition:
     @property
     def hash(self) -> str:
         return hash_definition(self.canonical)
+
+    @property
+    def text(self) -> str:
+        """What the hash is taken of, as the ledger keeps it with a generation."""
+        return canonical_json(self.canonical)
 
     @property
     def late(self) -> str:
@@ -138,6 +162,7 @@ class Definition:
                 next_step=f"Correct prepare in {self.file.name}, then run `twinstream lint {self.name}`.",
             ) from error
         self.pipeline.operator.check(found)
+        self.pipeline.sink.check(self.pipeline, found)
         return found
 
 
@@ -154,6 +179,7 @@ def check(pipeline: Pipeline, file: Path) -> Definition:
     prepared = compile_prepare(pipeline.prepare, columns, file.parent)
     if prepared.output is not None:
         pipeline.operator.check(prepared.output)
+    pipeline.sink.check(pipeline, prepared.output)
     canonical = {
         "source": pipeline.source.canonical(),
         "record_id": pipeline.record_id,
@@ -165,6 +191,8 @@ def check(pipeline: Pipeline, file: Path) -> Definition:
         "ansi": True,
         "spark": SPARK_MINOR,
     }
+    if pipeline.deduplicate is not None:
+        canonical["deduplicate"] = pipeline.deduplicate.canonical()
     if pipeline.gate is not None:
         canonical_callable(pipeline.gate, file.parent)
     return Definition(pipeline, prepared, check_delivery(pipeline), file, canonical)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twinstream.classes import driver_settings
 from twinstream.errors import EnvironmentMissing
 from twinstream.settings import TIME_ZONE, Settings
 from twinstream.shipping import engine_zip
@@ -29,7 +30,8 @@ SESSION_SETTINGS = {
     # Python functions that read straight from a Parquet scan hang without this (SPARK-58241).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.sql.adaptive.enabled": "true",
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    # A small group is one file, a large one is written by all cores.
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize": "4m",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
     # Paths are named one by one: to list them needs no Spark job of its own.
@@ -142,7 +144,9 @@ def _classic(settings: Settings, name: str, extra: Mapping[str, str]) -> SparkSe
     if settings.master.startswith("local"):
         options["spark.sql.shuffle.partitions"] = str(max(2, cores * 2))
     jars = find_jars(settings)
-    if jars:
+    if jars and settings.master.startswith("local"):
+        options |= driver_settings(jars)
+    elif jars:
         options["spark.jars"] = ",".join(jars)
     else:
         options.pop("spark.sql.extensions")

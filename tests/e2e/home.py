@@ -12,6 +12,7 @@ from typing import Any
 from tests import truth
 from twinstream.engine import DrainRequest, Engine
 from twinstream.settings import Settings
+from twinstream.transaction import CLASSES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,9 +102,15 @@ class Home:
         name = f"{path.name.partition('.')[0]}.json"
         return str(self.folder / "as-json" / name if path.suffix in (".parquet", ".gz") else path)
 
+    def deduplicate(self, name: str, horizon: str) -> None:
+        """Lets the pipeline deduplicate within a horizon."""
+        self.change(name, "    sink=", f'    deduplicate=Deduplicate("{horizon}"),\n    sink=')
+        self.change(name, "import A", "import Deduplicate, A")
+
     def truth(self, name: str, late: str) -> Any:
         compute = truth.truth_page_views if name == "page_views" else truth.truth_orders
-        return compute(self.ranges(name), late)
+        deduplicate = self.engine().definition(name).pipeline.deduplicate
+        return compute(self.ranges(name), late, deduplicate.horizon_micros if deduplicate else None)
 
     def accounting(self, name: str) -> dict[int, dict[str, int]]:
         engine = self.engine()
@@ -112,8 +119,7 @@ class Home:
         for batch in engine.ledger.batches.get(generation.id, 1, generation.frontier):
             counted = batch.accounting
             assert counted is not None
-            names = ("dead", "filtered", "late", "emitted", "discarded")
-            found[batch.txid] = {"read": counted.read.count} | {n: getattr(counted, n).count for n in names}
+            found[batch.txid] = {"read": counted.read.count} | {n: getattr(counted, n).count for n in CLASSES}
         return found
 
 

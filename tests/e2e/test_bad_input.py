@@ -187,7 +187,15 @@ def test_a_txid_whose_file_is_gone_for_good_can_be_given_up(commands: Commands) 
     commands.good("discard", "page_views", "--txid", "2", "--reason", "lost with its disk")
     commands.good(*DRAIN)
     counted = home.accounting("page_views")
-    assert counted[2] == {"read": EACH, "dead": 0, "filtered": 0, "late": 0, "emitted": 0, "discarded": EACH}
+    assert counted[2] == {
+        "read": EACH,
+        "dead": 0,
+        "duplicate": 0,
+        "filtered": 0,
+        "late": 0,
+        "emitted": 0,
+        "discarded": EACH,
+    }
     from tests.truth import truth_page_views
 
     left = [found for found in home.ranges("page_views") if found["txid"] != 2]

@@ -83,6 +83,17 @@ class Prepared:
         home = Home.make(folder, None)
         home.generate("page_views", 1_500, events_per_file=150, late=0.1, poison=0.01, rate=0.5)
 
+    def _repeated(self, folder: Path) -> None:
+        """Nothing was drained yet, and some records are there twice."""
+        home = Home.make(folder, None)
+        home.deduplicate("page_views", "1 hour")
+        home.generate("page_views", 1_500, events_per_file=150, late=0.1, poison=0.01, duplicates=0.2, rate=0.5)
+
+    def _strayed(self, folder: Path) -> None:
+        """Half of it is drained, and a segment of its ids is broken."""
+        self._after("repeated", folder, lambda stage: stage.good([*DRAIN, "--max-batches", "2"]))
+        (next((folder / "tables" / "page_views" / "_twinstream").glob("g*-*")) / "_ids" / "broken").mkdir(parents=True)
+
     def _drained(self, folder: Path) -> None:
         self._after("start", folder, lambda stage: stage.good(DRAIN))
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,15 @@ from sqlalchemy import select
 from tests.faults.processes import Command
 from tests.faults.stage import DRAIN, SIGKILL, Prepared, Stage
 from twinstream.ledger.schema import attempts
-from twinstream.sinks.delta import DeltaStore, _notes
+from twinstream.sinks.delta import DeltaStore
+from twinstream.sinks.snapshot import read_notes
 from twinstream.transaction import Outcome
 
 SHORT_LEASE = {"TWINSTREAM_LEASE_SECONDS": "4", "TWINSTREAM_GROUPS_IN_FLIGHT": "1"}
-"""One group in flight: another thread could be stopped within a transaction, and SQLite would stay locked."""
+"""One group in flight: another thread could be stopped within a transaction, and SQLite would stay locked.
+
+The heartbeat still can: see `begin_and_stop`.
+"""
 FENCED = 1
 PLACES = ["sink.fence:before", "ledger.processed:before", "sink.commit:before"]
 
@@ -33,6 +39,30 @@ def wait_until_stopped(command: Command) -> None:
         assert command.process.is_alive(), command.wait().err
         time.sleep(0.05)
     raise TimeoutError("it never stopped")
+
+
+def begin_and_stop(prepared: Prepared, folder: Path, point: str) -> tuple[Stage, Command]:
+    """A drain that is stopped at a failpoint, and at rest: its heartbeat holds no transaction open."""
+    for number in range(5):
+        stage = prepared.stage("start", folder / f"home{number}")
+        zombie = stage.begin(DRAIN, SHORT_LEASE | {"TWINSTREAM_FAILPOINT": f"{point}!stop"})
+        wait_until_stopped(zombie)
+        if not is_locked(stage.home.folder / "ledger.db"):
+            return stage, zombie
+        os.kill(zombie.pid, signal.SIGKILL)
+        zombie.wait()
+    raise TimeoutError("its heartbeat was always stopped within a transaction")
+
+
+def is_locked(ledger: Path) -> bool:
+    """Whether somebody has a transaction open that writes."""
+    with closing(sqlite3.connect(ledger, timeout=0.5, isolation_level=None)) as connection:
+        try:
+            connection.execute("begin immediate")
+        except sqlite3.OperationalError:
+            return True
+        connection.execute("rollback")
+        return False
 
 
 def store_of(stage: Stage) -> DeltaStore:
@@ -50,7 +80,7 @@ def assert_committed_once(stage: Stage) -> None:
     """One manifest and one COMMITTED attempt per txid."""
     store = store_of(stage)
     snapshot = store.snapshot()
-    notes = [row["_txid"] for file in snapshot.files["manifest"] for row in _notes(store.folder / file.path)]
+    notes = [row["_txid"] for file in snapshot.files["manifest"] for row in read_notes(store.folder / file.path)]
     assert sorted(notes) == list(range(1, snapshot.state.txid + 1))
     engine = stage.home.engine()
     generation = engine.generation(engine.definition("page_views"))
@@ -64,11 +94,8 @@ def assert_committed_once(stage: Stage) -> None:
 
 @pytest.mark.parametrize("point", PLACES)
 def test_a_zombie_commits_nothing_and_deletes_nothing(point: str, prepared: Prepared, tmp_path: Path) -> None:
-    stage = prepared.stage("start", tmp_path / "home")
-    zombie = stage.begin(DRAIN, SHORT_LEASE | {"TWINSTREAM_FAILPOINT": f"{point}!stop"})
+    stage, zombie = begin_and_stop(prepared, tmp_path, point)
     try:
-        wait_until_stopped(zombie)
-        time.sleep(4.2)
         stage.good([*DRAIN, "--wait", "60"])
         before, version = live_files(stage), store_of(stage).snapshot().version
     finally:

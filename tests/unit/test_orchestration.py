@@ -30,12 +30,14 @@ def test_others_are_refused_by_name(text: object) -> None:
 
 def test_durations_are_checked_when_the_definition_is_read() -> None:
     assert Orchestration(timeout="90 minutes").duration("timeout") == timedelta(minutes=90)
-    for name in ("timeout", "approval_timeout", "max_lag", "max_verdict_age"):
+    for name in ("timeout", "approval_timeout", "max_lag", "max_verdict_age", "every", "restart_delay", "visit"):
         with pytest.raises(DefinitionError, match=name):
             Orchestration(**{name: "soon"})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("change", [{"retries": -1}, {"retries": True}, {"tags": "web"}, {"pool": ""}, {"owner": " "}])
+@pytest.mark.parametrize(
+    "change", [{"retries": -1}, {"restarts": True}, {"mode": "fast"}, {"tags": "web"}, {"pool": ""}, {"owner": " "}]
+)
 def test_what_is_no_name_number_or_list_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(DefinitionError, match=next(iter(change))):
         Orchestration(**change)  # type: ignore[arg-type]

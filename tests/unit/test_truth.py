@@ -235,6 +235,30 @@ def test_an_order_is_late_below_the_watermark_but_not_on_it(batch):
     assert [row[0] for row in found.rows] == ["o1", "on"]
 
 
+def test_a_record_within_the_horizon_of_one_before_it_is_a_duplicate(batch):
+    at = "2026-01-01T10:{}Z".format
+    ranges = [
+        batch(
+            1, view(at("20:00"), page="/first"), view(at("21:00"), page="/again"), view(at("19:59"), event_id="other")
+        ),
+        batch(2, view(at("22:00"), page="/by the duplicate before"), view(at("23:00.000001"), page="/too far away")),
+        batch(3, view(at("00:00"), event_id="late"), view(at("20:00"), event_id="other", page=None), "dead"),
+        batch(4, view(at("00:00"), event_id="late", page="/late did not count"), exempt=True),
+        batch(5, view(at("30:00"), event_id="given up"), discarded=True),
+        batch(6, view(at("30:00"), event_id="given up", page="/now"), view(at("30:00"), event_id="given up")),
+    ]
+    found = truth_page_views(ranges, "side", horizon=60_000_000)
+    assert sorted(row[0] for row in found.rows) == ["/", "/first", "/late did not count", "/now", "/too far away"]
+    assert found.per_txid == {
+        1: counts(read=3, duplicate=1, emitted=2),
+        2: counts(read=2, duplicate=1, emitted=1),
+        3: counts(read=3, duplicate=1, late=1, dead=1),
+        4: counts(read=1, emitted=1),
+        5: counts(read=1, discarded=1),
+        6: counts(read=2, duplicate=1, emitted=1),
+    }
+
+
 def test_filtered_and_discarded_records_move_the_watermark_and_it_never_falls_back(batch):
     ranges = [
         batch(1, view("2026-01-01T10:00:00Z"), "dead"),

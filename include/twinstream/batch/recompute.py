@@ -126,7 +126,8 @@ class Recompute:
     def _staged(self, run: Run, folder: Path, batches: Sequence[Batch], limits: dict[int, int | None]) -> DataFrame:
         """The prepared rows as files, chunk by chunk; chunks that are there from an earlier try are not made again."""
         done = list((run.result or {}).get("chunks", []))
-        chunks = list(chunked(batches))
+        whole = self.definition.pipeline.deduplicate is not None
+        chunks = [list(batches)] if whole else chunked(batches)
         for number, chunk in enumerate(chunks):
             name = f"{chunk[0].txid}-{chunk[-1].txid}"
             if name not in done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twinstream.operators.base import EVENT_TIME, col
+from twinstream.operators.base import EVENT_TIME, RECORD_ID, col
 from twinstream.pipeline import Definition
 from twinstream.runtime.classify import classified
 from twinstream.sources.base import Places, Slice
@@ -29,7 +29,10 @@ def late_limits(definition: Definition, batches: Sequence[Batch], before: int | 
 def prepared_rows(
     spark: SparkSession, definition: Definition, places: Places, batches: Sequence[Batch], limits: dict[int, int | None]
 ) -> DataFrame:
-    """All kept rows of the txids, late ones marked; dead letters and discarded txids are left out."""
+    """All kept rows of the txids, late ones marked; dead letters, duplicates and discarded txids are left out.
+
+    Duplicates can be told only among all txids from the first one on.
+    """
     from pyspark.sql import functions as F
 
     slices = [
@@ -37,9 +40,31 @@ def prepared_rows(
         for batch in batches
         if batch.discard_reason is None
     ]
-    rows = classified(definition.pipeline.source.read(spark, places, slices), definition.pipeline)
-    rows = definition.prepared.apply(rows.where(F.col("_reason").isNull())).where(F.col("_kept"))
+    deduplicate = definition.pipeline.deduplicate
+    read = definition.pipeline.source.read(spark, places, slices, positions=deduplicate is not None)
+    rows = classified(read, definition.pipeline).where(F.col("_reason").isNull())
+    if deduplicate is not None:
+        rows = _first_of_each(rows, definition, deduplicate.horizon_micros)
+    rows = definition.prepared.apply(rows).where(F.col("_kept"))
     return rows.withColumn(LATE, F.coalesce(_is_late(definition), F.lit(False)))
+
+
+def _first_of_each(rows: DataFrame, definition: Definition, horizon: int) -> DataFrame:
+    """Leaves duplicates out: of all records of an id within the horizon, the earliest that is not late stays."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    rows = rows.withColumns(
+        {
+            "_place": F.struct("_txid", "_position"),
+            "_at": F.unix_micros(EVENT_TIME),
+            "_behind": F.coalesce(_is_late(definition), F.lit(False)),
+        }
+    )
+    near = Window.partitionBy(RECORD_ID).orderBy("_at").rangeBetween(-horizon, horizon)
+    rows = rows.withColumn("_earliest", F.min(F.when(~F.col("_behind"), F.col("_place"))).over(near))
+    rows = rows.where(F.col("_earliest").isNull() | (F.col("_place") <= F.col("_earliest")))
+    return rows.drop("_place", "_at", "_behind", "_earliest", "_position")
 
 
 def _is_late(definition: Definition) -> Column:

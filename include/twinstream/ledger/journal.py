@@ -12,6 +12,7 @@ from twinstream.ledger.texts import storable
 
 PAUSED = "paused"
 RESUMED = "resumed"
+STOP_ASKED = "stop asked"
 
 
 def write_entry(

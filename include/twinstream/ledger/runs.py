@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Connection, Row, and_, insert, select, update
@@ -18,6 +18,10 @@ from twinstream.transaction import canonical_json
 RUNNING = "running"
 DONE = "done"
 FAILED = "failed"
+CONTINUOUS = "continuous"
+"""The kind of a run that streams."""
+STREAM_SECONDS = 30.0
+"""One that has not shown itself for so long is taken to be dead."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,10 @@ class Run:
     ended_at: int | None = None
     error: str | None = None
     result: Mapping[str, Any] | None = None
+    expires_at: int = 0
+    """Until when it counts as alive, unless it shows itself again."""
+    context: Mapping[str, str] = field(default_factory=dict)
+    """Who asked for it."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +160,14 @@ class Runs:
         with self._db.read() as connection:
             return [_run(row) for row in connection.execute(statement)]
 
+    def alive(self, generation: int, kind: str) -> tuple[int, list[Run]]:
+        """The database's time, and the runs of a kind that are under way and have shown themselves, newest first."""
+        mine = and_(runs.c.generation == generation, runs.c.kind == kind, runs.c.state == RUNNING)
+        with self._db.read() as connection:
+            now = self._db.now(connection)
+            found = connection.execute(select(runs).where(mine, runs.c.expires_at > now).order_by(runs.c.id.desc()))
+            return now, [_run(row) for row in found]
+
     def asked_by(self, kind: str, context: Mapping[str, str]) -> list[Run]:
         """Runs of a kind that were asked for in this context, newest first."""
         statement = select(runs).where(runs.c.kind == kind, may_say(runs.c.context, context)).order_by(runs.c.id.desc())
@@ -197,7 +213,8 @@ def taken_over(run: Run) -> Fenced:
 
 
 def _run(row: Row[Any]) -> Run:
-    values = {name: value for name, value in row._mapping.items() if name not in ("expires_at", "context")}
+    values = dict(row._mapping)
+    values["context"] = json.loads(values["context"]) if values["context"] else {}
     values["scope"] = json.loads(values["scope"])
     values["result"] = json.loads(values["result"]) if values["result"] else None
     return Run(**values)

@@ -5,6 +5,7 @@ Txids are planned without gaps and committed in order, so that the rows just aro
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,13 +15,40 @@ from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, and_, func,
 from twinstream.ledger.database import Database
 from twinstream.ledger.generations import CURRENT
 from twinstream.ledger.journal import PAUSED, RESUMED
-from twinstream.ledger.runs import DONE
+from twinstream.ledger.runs import CONTINUOUS, DONE, FAILED, RUNNING, STREAM_SECONDS
 from twinstream.ledger.schema import attempts, batches, generations, journal, leases, runs
 from twinstream.ledger.verdicts import KIND, WHOLE, Judged, columns, judged
 from twinstream.transaction import Outcome, State
 
 LOOKED_AT = 2_000
 """How many open txids are looked at one by one; work goes on in their order, so that those beyond are planned."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """The newest continuous run of a generation."""
+
+    run: int
+    state: str
+    holder: str
+    started_at: int
+    seen_at: int
+    """When it last showed itself."""
+    live: bool
+    error: str | None
+    ended_at: int | None
+    facts: Mapping[str, Any]
+    """What it says of itself: every, behind, records_per_second, seconds."""
+    context: Mapping[str, str]
+
+    @property
+    def silent(self) -> bool:
+        """Whether it died or hangs: it did not end, and does not show itself."""
+        return self.state == RUNNING and not self.live
+
+    @property
+    def failed(self) -> bool:
+        return self.state == FAILED
 
 
 @dataclass(frozen=True)
@@ -50,6 +78,7 @@ class Standing:
     group_micros: int = 0
     """The last committed group: how many records, and how long it took."""
     verdict: Judged | None = None
+    streamed: Streamed | None = None
 
 
 def standings(database: Database, pipeline: str | None = None) -> tuple[int, list[Standing]]:
@@ -64,6 +93,7 @@ def standings(database: Database, pipeline: str | None = None) -> tuple[int, lis
         pauses = _pauses(connection, chosen)
         groups = _groups(connection, chosen)
         verdicts = _verdicts(connection, chosen, database.dialect)
+        streams = _streams(connection, chosen, now)
         found = []
         for row in _current(connection, chosen):
             records, micros = groups.get(row.id, (0, 0))
@@ -79,6 +109,7 @@ def standings(database: Database, pipeline: str | None = None) -> tuple[int, lis
                     group_records=records,
                     group_micros=micros,
                     verdict=verdicts.get(row.id),
+                    streamed=streams.get(row.id),
                 )
             )  # fmt: skip
         return now, found
@@ -208,3 +239,24 @@ def _verdicts(connection: Connection, chosen: ColumnElement[bool], dialect: str)
     )
     statement = select(*columns(dialect)).select_from(generations).join(runs, runs.c.id == newest).where(chosen)
     return {row.generation: judged(row) for row in connection.execute(statement)}
+
+
+def _streams(connection: Connection, chosen: ColumnElement[bool], now: int) -> dict[int, Streamed]:
+    run = runs.alias("run")
+    newest: ScalarSelect[Any] = (
+        select(run.c.id)
+        .where(run.c.generation == generations.c.id, run.c.kind == CONTINUOUS)
+        .order_by(run.c.id.desc())
+        .limit(1)
+        .correlate(generations)
+        .scalar_subquery()
+    )
+    statement = select(runs).select_from(generations).join(runs, runs.c.id == newest).where(chosen)
+    return {
+        row.generation: Streamed(
+            row.id, row.state, row.holder, row.started_at, row.expires_at - int(STREAM_SECONDS * 1_000_000),
+            row.state == RUNNING and row.expires_at > now, row.error, row.ended_at, json.loads(row.result or "{}"),
+            json.loads(row.context or "{}"),
+        )
+        for row in connection.execute(statement)
+    }  # fmt: skip

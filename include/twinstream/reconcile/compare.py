@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from twinstream.reconcile.differences import classify, leftovers, rows_of_both
-from twinstream.reconcile.digests import BucketDigests, digest
+from twinstream.reconcile.digests import BucketDigests, digest, digested
+from twinstream.reconcile.fetch import MOST_TO_FETCH, fetch_differing
 from twinstream.reconcile.few import classify_few
 from twinstream.reconcile.hashes import BUCKETS, KEY_HASH, bucket
 from twinstream.reconcile.keys import rows_of_differing_keys
@@ -88,7 +89,7 @@ def find(
     with ExitStack() as stack:
         counts, heat, drawn, left = dict.fromkeys(KINDS, 0), [0] * CELLS, [], None
         if buckets:
-            left = _leftovers(stream, batch, shape, buckets, (ours.rows, theirs.rows), tolerances, stack)
+            left = _leftovers(stream, batch, shape, buckets, (ours, theirs), tolerances, stack)
             drawn = _count(left, shape, options, counts, heat)
         samples = tuple(to_sample(differing, shape, options) for differing in drawn)
         seconds = time.monotonic() - started
@@ -98,7 +99,7 @@ def find(
 
 def _side(frame: DataFrame, shape: Shape, name: str, known: BucketDigests | None) -> tuple[Side, BucketDigests]:
     started = time.monotonic()
-    made = known if known is not None and known.shape == shape.text else digest(frame, shape)
+    made = known if known is not None and known.shape == digested(shape) else digest(frame, shape)
     return Side(name, made.rows, made.hexdigest, time.monotonic() - started), made
 
 
@@ -107,19 +108,22 @@ def _leftovers(
     batch: DataFrame,
     shape: Shape,
     buckets: Sequence[int],
-    rows: tuple[int, int],
+    digests: tuple[BucketDigests, BucketDigests],
     tolerances: Mapping[str, Decimal],
     stack: ExitStack,
 ) -> DataFrame:
     """The rows that differ, kept at hand until the stack is closed: they are read several times."""
     direct = len(buckets) > MOST
-    if sum(rows) * (BUCKETS if direct else len(buckets)) // BUCKETS <= FEW_ROWS:
+    number = sum(one.rows if direct else one.rows_in(buckets) for one in digests)
+    if number <= FEW_ROWS:
         stack.enter_context(few_partitions(stream.sparkSession))
     if direct:
-        candidates = rows_of_differing_keys(stream, batch, shape, rows, stack)
+        candidates = rows_of_differing_keys(stream, batch, shape, (digests[0].rows, digests[1].rows), stack)
     else:
         candidates = rows_of_both(stream, batch, shape, buckets)
-    left = leftovers(candidates, shape, tolerances).persist()
+    if not direct and number <= MOST_TO_FETCH:
+        return leftovers(fetch_differing(candidates, shape), shape, tolerances)
+    left = leftovers(candidates.repartition(KEY_HASH), shape, tolerances).persist()
     stack.callback(left.unpersist)
     return left
 

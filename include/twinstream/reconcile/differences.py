@@ -40,13 +40,13 @@ def leftovers(rows: DataFrame, shape: Shape, tolerances: Mapping[str, Decimal]) 
     """The rows that one side has more often than the other, with how often, and how many rows their key has.
 
     `s` and `b` count the row on either side, `ns` and `nb` the key's rows, `es` and `eb` those that are too many. Rows
-    of one key are in one partition and in the order of pairing: first those that the other side has not at all.
+    of one key, which come in one partition, are in the order of pairing: first what the other side has not at all.
     """
     from pyspark.sql import functions as F
 
     places = cells(shape)
     keys = _key_places(shape)
-    counted = rows.repartition(KEY_HASH).groupBy(KEY_HASH, *places.values())
+    counted = rows.groupBy(KEY_HASH, *places.values())
     counts = counted.agg(F.sum("s").alias("s"), F.sum("b").alias("b"))
     more = {"es": F.greatest(F.col("s") - F.col("b"), F.lit(0)), "eb": F.greatest(F.col("b") - F.col("s"), F.lit(0))}
     totals = {"ns": F.sum("s"), "nb": F.sum("b")} | {name: F.sum(value) for name, value in more.items()}

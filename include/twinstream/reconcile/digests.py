@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,27 +24,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MASK = (1 << 64) - 1
-_PACKED = struct.Struct("<Hq4Q")
+_PACKED = struct.Struct("<HqQQ")
+FORM = 3
+"""Goes up with every change of what is hashed: digests of another form cannot be compared with those made now."""
 
 
 class Digest(NamedTuple):
-    """The number of rows, and sum and XOR (modulo 2^64) of the row hashes under two seeds."""
+    """The number of rows, the sum of their hashes under one seed and the XOR under another (modulo 2^64)."""
 
     rows: int = 0
-    sum_a: int = 0
-    xor_a: int = 0
-    sum_b: int = 0
-    xor_b: int = 0
+    sum: int = 0
+    xor: int = 0
 
     def plus(self, other: Digest, sign: int = 1) -> Digest:
         """The digest of both sets of rows together, or of the rest when `other` is taken away."""
-        return Digest(
-            self.rows + sign * other.rows,
-            (self.sum_a + sign * other.sum_a) & _MASK,
-            self.xor_a ^ other.xor_a,
-            (self.sum_b + sign * other.sum_b) & _MASK,
-            self.xor_b ^ other.xor_b,
-        )
+        return Digest(self.rows + sign * other.rows, (self.sum + sign * other.sum) & _MASK, self.xor ^ other.xor)
 
 
 _EMPTY = Digest()
@@ -67,10 +62,21 @@ class BucketDigests:
         """How many rows the table has."""
         return sum(digest.rows for digest in self.buckets.values())
 
+    def rows_in(self, buckets: Iterable[int]) -> int:
+        """How many rows some of the buckets have."""
+        return sum(self.buckets.get(number, _EMPTY).rows for number in buckets)
+
     @property
     def hexdigest(self) -> str:
-        """All buckets in one: equal for equal digests."""
-        return hashlib.blake2b(self.shape.encode() + b"\0" + self._packed(), digest_size=16).hexdigest()
+        """All buckets in one, with the form in front: equal for equal digests."""
+        digest = hashlib.blake2b(self.shape.encode() + b"\0" + self._packed(), digest_size=16).hexdigest()
+        return f"{self.form}:{digest}"
+
+    @property
+    def form(self) -> int:
+        """Of what form the hashes are."""
+        found = re.match(r"form (\d+) ", self.shape)
+        return int(found[1]) if found else 0
 
     def differing(self, other: BucketDigests) -> tuple[int, ...]:
         """The buckets in which two tables differ."""
@@ -101,6 +107,16 @@ class BucketDigests:
         return BucketDigests(self.shape, {number: digest for number, digest in made.items() if digest != _EMPTY})
 
 
+def digested(shape: Shape) -> str:
+    """What digests say they are of: the shape, and the form of the hashes."""
+    return f"form {FORM} {shape.text}"
+
+
+def is_current(hexdigest: str) -> bool:
+    """Whether a digest that was kept is of the form that is made now."""
+    return hexdigest.startswith(f"{FORM}:")
+
+
 def digest(frame: DataFrame, shape: Shape) -> BucketDigests:
     """The digests of a table: one scan, one row per bucket and task shuffled."""
     from pyspark.sql import functions as F
@@ -109,22 +125,20 @@ def digest(frame: DataFrame, shape: Shape) -> BucketDigests:
     grouped = rows.groupBy(bucket(F.col(KEY_HASH)).alias("bucket")).agg(*_aggregates())
     with few_partitions(frame.sparkSession):
         found = grouped.collect()
-    return BucketDigests(shape.text, {row[0]: _of_row(row[1:]) for row in found})
+    return BucketDigests(digested(shape), {row[0]: _of_row(row[1:]) for row in found})
 
 
 def _aggregates() -> list[Column]:
     from pyspark.sql import functions as F
 
-    made = [F.count(F.lit(1))]
-    for name in ROW_HASHES:
-        low, high = halves(F.col(name))
-        made += [F.sum(low), F.sum(high), F.bit_xor(name)]
-    return made
+    added, mixed = ROW_HASHES
+    low, high = halves(F.col(added))
+    return [F.count(F.lit(1)), F.sum(low), F.sum(high), F.bit_xor(mixed)]
 
 
 def _of_row(values: tuple[int, ...]) -> Digest:
-    count, low_a, high_a, xor_a, low_b, high_b, xor_b = values
-    return Digest(count, (high_a << 32) + low_a & _MASK, xor_a & _MASK, (high_b << 32) + low_b & _MASK, xor_b & _MASK)
+    count, low, high, xor = values
+    return Digest(count, (high << 32) + low & _MASK, xor & _MASK)
 
 
 assert BUCKETS <= 1 << 16

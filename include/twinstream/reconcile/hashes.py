@@ -34,7 +34,7 @@ def comparable_rows(frame: DataFrame, shape: Shape) -> DataFrame:
 
 
 def hashed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
-    """Every row's key hash and its two row hashes; the first goes on from the key's, the second starts anew.
+    """Every row's key hash and its two row hashes, which go on from the key's: hashing a key twice costs the most.
 
     Two steps, so that what both hashes need is computed once.
     """
@@ -51,9 +51,16 @@ def hashed_rows(frame: DataFrame, shape: Shape) -> DataFrame:
         *(value.alias(nested[place]) if place in nested else F.col(place) for place, value in values.items()),
     )
     every = [F.col(nested.get(place, place)) for place in places.values()]
-    first = F.xxhash64(KEY_HASH, *flags, *every[len(shape.key) :])
-    second = F.xxhash64(F.lit(SEED), *flags, *every)
-    return once.select(F.col(KEY_HASH), first.alias(ROW_HASHES[0]), second.alias(ROW_HASHES[1]))
+    return once.select(F.col(KEY_HASH), *_chains(shape, [F.col(name) for name in flags], every))
+
+
+def row_hashes(shape: Shape) -> list[Column]:
+    """The same two row hashes of a comparable row."""
+    from pyspark.sql import functions as F
+
+    places = cells(shape)
+    values = [hashable(F.col(place), shape.columns[name]) for name, place in places.items()]
+    return _chains(shape, nulls([F.col(place) for place in places.values()]), values)
 
 
 def key_hash(shape: Shape) -> Column:
@@ -90,6 +97,23 @@ def halves(value: Column) -> tuple[Column, Column]:
     from pyspark.sql import functions as F
 
     return value.bitwiseAND(F.lit(0xFFFF_FFFF).cast("bigint")), F.shiftright(value, 32)
+
+
+def _chains(shape: Shape, flags: list[Column], values: list[Column]) -> list[Column]:
+    from pyspark.sql import functions as F
+
+    rest = dict(zip(shape.names[len(shape.key) :], values[len(shape.key) :], strict=True))
+    first = F.xxhash64(KEY_HASH, *flags, *rest.values())
+    quick = [value.cast("double") if _is_wide(shape.columns[name]) else value for name, value in rest.items()]
+    second = F.xxhash64(F.lit(SEED), KEY_HASH, *flags, *quick)
+    return [first.alias(ROW_HASHES[0]), second.alias(ROW_HASHES[1])]
+
+
+def _is_wide(type_: DataType) -> bool:
+    """Decimals that are no machine words, and slow to hash."""
+    from pyspark.sql.types import DecimalType
+
+    return isinstance(type_, DecimalType) and type_.precision > 18
 
 
 def _in_places(frame: DataFrame, shape: Shape) -> DataFrame:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from twinstream.failpoints import durable
 from twinstream.pipeline import Definition
-from twinstream.reconcile.digests import BucketDigests, digest
+from twinstream.reconcile.digests import FORM, BucketDigests, digest
 from twinstream.reconcile.key import result_key
 from twinstream.reconcile.linear import LinearFingerprint, linear_fingerprint, linear_measures
 from twinstream.reconcile.shape import shape_of
@@ -56,13 +56,12 @@ def save_prints(folder: Path, prints: Prints) -> None:
 
 
 def load_prints(folder: Path) -> Prints | None:
-    """What was kept of a batch table; None if it is gone or unreadable, for it can be had from the table."""
+    """What was kept of a batch table; None if it is gone, unreadable or of an older form: the table still has it."""
     try:
         content = json.loads((folder / FILE).read_text(encoding="utf-8"))
         linear = content["linear"]
-        return Prints(
-            BucketDigests.from_json(json.dumps(content["digests"])),
-            None if linear is None else LinearFingerprint.from_json(json.dumps(linear)),
-        )
+        digests = BucketDigests.from_json(json.dumps(content["digests"]))
+        made = None if linear is None else LinearFingerprint.from_json(json.dumps(linear))
+        return Prints(digests, made) if digests.form == FORM else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -25,6 +25,7 @@ from twinstream.reconcile.causes import Explained, explain
 from twinstream.reconcile.certificate import certificate, save
 from twinstream.reconcile.compare import Found, compare, find
 from twinstream.reconcile.counted import Counted
+from twinstream.reconcile.digests import is_current
 from twinstream.reconcile.options import Options
 from twinstream.reconcile.quick import CannotGoOn, go_on, since
 from twinstream.reconcile.result import Comparison, Difference, LateEffect, Reconciliation, Verdict
@@ -196,7 +197,12 @@ class Reconciler:
     def _require_unaltered(self, definition: Definition, sides: Sides, found: Found) -> None:
         """A batch table that is not what was recomputed proves nothing."""
         kept = (sides.run.result or {}).get("digest")
-        if kept is None or definition.pipeline.checks.exclude or found.digests[1].hexdigest == kept:
+        if (
+            kept is None
+            or not is_current(kept)
+            or definition.pipeline.checks.exclude
+            or found.digests[1].hexdigest == kept
+        ):
             return
         raise ReportError(
             f"The batch table in {sides.run.folder} is not what was recomputed: something else has changed it.",

@@ -11,7 +11,7 @@ from twinstream.engine import Engine
 from twinstream.errors import Refused
 from twinstream.ledger import Run
 from twinstream.reconcile.certificate import Check, check_text
-from twinstream.reconcile.digests import digest
+from twinstream.reconcile.digests import digest, is_current
 from twinstream.reconcile.key import result_key
 from twinstream.reconcile.reconcile import options_of
 from twinstream.reconcile.shape import shape_of
@@ -39,6 +39,9 @@ def verify(engine: Engine, content: Mapping[str, Any]) -> list[Check]:
     )
     if definition.hash != content["definition_hash"]:
         return [*checks, Check("The digests are those of the tables", None, "the definition has changed since")]
+    if not is_current(content["stream"]["digest"]):
+        older = "another version of Twinstream made them in another form; a new reconciliation makes a new certificate"
+        return [*checks, Check("The digests are those of the tables", None, older)]
     spark = engine.spark()
     columns = definition.columns(spark)
     options = options_of(definition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,31 +12,43 @@ if TYPE_CHECKING:
     from twinstream.pipeline import Pipeline
 
 
-def classified(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+class Classifier:
     """Adds `_hash`, `_record_id`, `_event_time`, `_batch_time`, `_reason` and `_kept` to what a source read.
 
-    A record with a `_reason` is a dead letter; it goes on through prepare only to be counted.
+    A record with a `_reason` is a dead letter; it goes on through prepare only to be counted. Columns are made
+    once: for a small group that takes longer than to process it.
     """
-    from pyspark.sql import functions as F
 
-    columns = pipeline.source.columns
-    parsed = F.col("_raw").isNull()
-    rows = rows.withColumns(
-        {
+    def __init__(self, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+
+    def __call__(self, rows: DataFrame) -> DataFrame:
+        facts, reason, rest = self._columns
+        return rows.withColumns(facts).withColumns(reason).withColumns(rest).drop("_misfit", "_batch_micros")
+
+    @cached_property
+    def _columns(self) -> tuple[dict[str, Column], dict[str, Column], dict[str, Column]]:
+        from pyspark.sql import functions as F
+
+        pipeline = self._pipeline
+        columns = pipeline.source.columns
+        facts = {
             "_hash": record_hash(columns),
             "_record_id": F.col(f"`{pipeline.record_id}`").cast("string"),
-            "_event_time": F.when(parsed, F.expr(_event_time(pipeline))),
+            "_event_time": F.when(F.col("_raw").isNull(), F.expr(_event_time(pipeline))),
             "_batch_time": F.timestamp_micros("_batch_micros"),
         }
-    )
-    rows = rows.withColumn("_reason", _reason(pipeline))
-    return rows.withColumns(
-        {
+        rest = {
             "_kept": F.col("_reason").isNull() & ~F.col("_discarded"),
             "_first": F.lit(True),
             "_raw": F.when(F.col("_reason").isNotNull(), F.coalesce("_raw", as_text(columns))),
         }
-    ).drop("_misfit", "_batch_micros")
+        return facts, {"_reason": _reason(pipeline)}, rest
+
+
+def classified(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The rows as `Classifier` makes them."""
+    return Classifier(pipeline)(rows)
 
 
 def record_hash(columns: Mapping[str, str]) -> Column:

@@ -10,7 +10,8 @@ from twinstream.ledger import Ledger
 from twinstream.runtime.leftovers import remove_leftovers
 from twinstream.runtime.recover import compare
 from twinstream.sinks.base import Base
-from twinstream.sinks.delta import DeltaStore, LiveFile, read_bases
+from twinstream.sinks.delta import DeltaStore
+from twinstream.sinks.snapshot import LiveFile, read_bases
 
 GRACE_SECONDS = 3600.0
 """How long a file that no snapshot names any more stays for readers that hold an older snapshot."""
@@ -29,16 +30,25 @@ class Cleaned:
 
 
 def clean(
-    ledger: Ledger, generation: int, store: DeltaStore, retain_seconds: float, grace_seconds: float = GRACE_SECONDS
+    ledger: Ledger,
+    generation: int,
+    store: DeltaStore,
+    retain_seconds: float,
+    grace_seconds: float = GRACE_SECONDS,
+    *,
+    produces: bool = False,
 ) -> Cleaned:
     """Takes superseded partials and bases out of the table, and deletes what was taken out long enough ago.
 
-    Touches nothing if ledger and sink disagree: a ledger older than the sink would call live files left over.
+    With `produces` what was not sent to the pipeline's topic yet stays. Touches nothing if ledger and sink disagree: a
+    ledger older than the sink would call live files left over.
     """
     compare(ledger, store, generation)
     snapshot = store.snapshot()
     bases = {base.number: base for base in read_bases(store.folder, snapshot)}
-    keep = _oldest_to_keep(ledger, generation, list(bases.values()), retain_seconds)
+    most = store.produced() if produces else snapshot.state.txid
+    settled = [base for base in bases.values() if base.frontier <= most]
+    keep = _oldest_to_keep(ledger, generation, settled, retain_seconds)
     removed: dict[str, list[LiveFile]] = {}
     floor = snapshot.kept_from
     if keep is not None:

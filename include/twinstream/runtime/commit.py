@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from twinstream.ledger import Generation, Lease, Ledger
 from twinstream.pipeline import Definition
+from twinstream.runtime.ids.known import IDS
 from twinstream.runtime.processor import Processor
 from twinstream.sinks.base import GroupCommit, Store
 from twinstream.transaction import Attempt, Batch, Manifest, StagedFile, Tally, TxidResult, next_watermark
@@ -47,7 +48,7 @@ class Committer:
                     accounting=result.accounting.with_late(late, late_rows) if late_rows else result.accounting,
                     digest=result.digest,
                     definition_hash=self.definition.hash,
-                    files=tuple(f.path for f in files if f.first_txid <= batch.txid <= f.last_txid),
+                    files=tuple(f.path for f in files if f.kind != IDS and f.first_txid <= batch.txid <= f.last_txid),
                     exempt=batch.exempt,
                     discard_reason=batch.discard_reason,
                 )

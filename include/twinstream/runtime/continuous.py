@@ -7,7 +7,6 @@ is lost, old or another pipeline's cannot matter.
 
 from __future__ import annotations
 
-import json
 import secrets
 import shutil
 import threading
@@ -15,20 +14,20 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinstream.errors import ProcessingFailed, TwinstreamError
+from twinstream.errors import Fenced, LeaseHeld, ProcessingFailed, TwinstreamError
 from twinstream.failpoints import durable
 from twinstream.ledger import Generation, Ledger, Planned, PlanRaced
-from twinstream.ledger.journal import PAUSED, RESUMED
-from twinstream.ledger.runs import Run, Wanted
+from twinstream.ledger.generations import CURRENT
+from twinstream.ledger.runs import CONTINUOUS, Run
 from twinstream.pipeline import Definition
 from twinstream.runtime.drain import Drained, Runner
-from twinstream.runtime.heartbeat import run_heartbeat
-from twinstream.runtime.holder import is_dead, new_holder
 from twinstream.runtime.plan import LedgerHistory
 from twinstream.runtime.progress import Progress
+from twinstream.runtime.query import Facts, logged, logged_offsets, watch
+from twinstream.runtime.rate import GROWTH
+from twinstream.runtime.stopping import Stops
 from twinstream.sources.base import Places
 from twinstream.sources.kafka.source import KafkaSource
 
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-KIND = "continuous"
-ALIVE_SECONDS = 30.0
-"""A run that has not shown itself for so long is taken to be dead."""
-NOTE_SECONDS = 2.0
+ASKED, PAUSE, DEADLINE, DRAINED, TOLD = "stop asked", "paused", "time is up", "drained", "told to end"
+"""Why a run comes to its end."""
+FULL = 0.9
+"""A batch with at least this part of the records that it may have has left others waiting."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,26 @@ class ContinuousRequest:
     context: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Done:
+    """What a batch of the query held, and how long it took to commit."""
+
+    records: int = 0
+    seconds: float = 0.0
+
+
+def wanted_records(last: Done, most: int, batch_seconds: float) -> int:
+    """How many records batches should have at most, after one like this: only a full one says anything.
+
+    Four times as many as long as a full batch takes a quarter of its time or less; half, where it takes twice its time.
+    """
+    if last.records < FULL * most:
+        return most
+    if last.seconds * GROWTH <= batch_seconds:
+        return int(most * GROWTH)
+    return max(1, most // 2) if last.seconds > 2 * batch_seconds else most
+
+
 @dataclass
 class Continuous:
     """One run of a pipeline in continuous mode."""
@@ -68,7 +87,9 @@ class Continuous:
     progress: Progress
     request: ContinuousRequest
     most_records: int
-    """How many records a batch of the query may have: what is more waits in the topic."""
+    """How many records a batch of the query may have at first: what is more waits in the topic."""
+    batch_seconds: float
+    """How long a full batch may take; the query's batches are made larger or smaller for it."""
     stop: threading.Event = field(default_factory=threading.Event)
     """Set by whoever wants it to end after the batch that it is at."""
 
@@ -76,46 +97,91 @@ class Continuous:
         self._turn = threading.Lock()
         self._ended = False
         self._failed: BaseException | None = None
+        self._why = DRAINED
+        self._deadline: float | None = None
+        self._stops = Stops(self.ledger, self.generation.id)
         self._checkpoints = self.places.home / "checkpoints" / self.definition.name / self.generation.name
-        self._checkpoint = self._checkpoints / secrets.token_hex(4)
+        self._checkpoint = self._checkpoints
+        self._last = Done()
+        self._behind: int | None = None
+        self._pace = 0.0
+        self._epoch: int | None = None
 
     def run(self, runner: Runner) -> Drained:
         """Runs until it is asked to stop; what is planned by then is committed."""
-        with runner.holding() as drain_planned:
-            wanted = Wanted(self.generation.id, KIND, self._frontier(), self.definition.hash, {})
-            run = self.ledger.runs.start(
-                wanted, new_holder(), ALIVE_SECONDS, is_dead=is_dead, context=self.request.context
-            )
-            try:
-                with run_heartbeat(self.ledger, run, ALIVE_SECONDS):
-                    drain_planned()
-                    self._stream(run, drain_planned)
-            except BaseException as error:
-                with suppress(TwinstreamError):
-                    self.ledger.runs.fail(run, str(error).splitlines()[0][:500] if str(error) else type(error).__name__)
+        runner.waits = self._stands_by
+        if self.request.seconds is not None:
+            self._deadline = time.monotonic() + self.request.seconds
+        try:
+            self._run(runner)
+        except LeaseHeld:
+            if self._why == DRAINED:
                 raise
-            self.ledger.runs.finish(run, self._facts(None))
+        runner.drained.ended = self._why
         return runner.drained
 
-    def _stream(self, run: Run, drain_planned: Callable[[], None]) -> None:
+    def _stands_by(self) -> bool:
+        """Whether to go on waiting for the lease of another runner."""
+        self._require_current()
+        return not self._is_over()
+
+    def _require_current(self) -> None:
+        if self.ledger.generations.get(self.generation.id).state != CURRENT:
+            raise Fenced(
+                f"Another generation of {self.definition.name} has taken the place of generation "
+                f"{self.generation.number}.",
+                next_step="Start it again: it goes on with the new one.",
+            )
+
+    def _require_held(self) -> None:
+        """Whoever takes over deletes the checkpoint: what a query that wakes up then says of it is not the cause."""
+        holder = self.ledger.leases.holder(self.generation.id)
+        if holder is not None and holder[1] != self._epoch:
+            raise Fenced(
+                f"Another runner has taken over {self.definition.name} (epoch {holder[1]}).",
+                untouched="Nothing was committed since then.",
+                next_step="Let it work; `twinstream status` shows who it is.",
+            )
+
+    def _run(self, runner: Runner) -> None:
+        with runner.holding() as drain_planned:
+            self._epoch = runner.drained.epoch
+            self._require_current()
+            with logged(self.ledger, self.generation, CONTINUOUS, self.request.context, self._end) as run:
+                runner.ending = lambda: self.stop.is_set() or self._stops.asked()
+                drain_planned()
+                runner.ending = lambda: False
+                more = not self._is_over()
+                while more:  # how large its batches may be is fixed when a query starts
+                    more = self._stream(run, drain_planned)
+
+    def _stream(self, run: Run, drain_planned: Callable[[], None]) -> bool:
+        """Runs a query to its end; whether there is to be another one, with batches of another size."""
+
         def batch(_rows: DataFrame, number: int) -> None:
             with self._turn:
                 if self._ended:
                     return
                 try:
-                    self._plan(_ends(self._checkpoint, number))
+                    began = time.monotonic()
+                    records = self._plan(logged_offsets(self._checkpoint, number))
+                    self._behind = self._waiting()
                     drain_planned()
+                    self._last = Done(records, time.monotonic() - began)
+                    self._pace = records / self._last.seconds
                 except BaseException as error:
                     self._failed = error
                     raise
 
+        self._ended, self._last = False, Done()
+        self._checkpoint = self._checkpoints / f"{self._epoch}-{secrets.token_hex(4)}"
         self._forget_checkpoints()
         rows = self.source.stream(self.spark(), self.places, self._history(), self.most_records)
         writer = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._checkpoint))
         every = self.request.every
         query = (writer.trigger(processingTime=every) if every else writer.trigger(availableNow=True)).start()
         try:
-            self._watch(run, query)
+            size = self._watch(run, query)
         finally:
             with self._turn:  # the batch that is under way may end; no other one begins
                 self._ended = True
@@ -124,74 +190,92 @@ class Continuous:
         if self._failed is not None:
             raise self._failed
         if (error := query.exception()) is not None:
+            self._require_held()
             raise ProcessingFailed(
                 f"The query of {self.definition.name} ended: {str(error).splitlines()[0]}",
                 untouched="What was committed stays.",
                 next_step="Start it again: it goes on behind the last txid.",
             )
+        self.most_records = size or self.most_records
+        return size is not None and not self._is_over()
 
     def _forget_checkpoints(self) -> None:
-        """Those of runs that were killed too: who holds the lease is the only one."""
+        """Those of runs that were killed too, but of no later epoch: one that wakes up leaves its successor alone."""
+        assert self._epoch is not None
         with durable("continuous.forget"):
-            shutil.rmtree(self._checkpoints, ignore_errors=True)
+            for found in self._checkpoints.glob("*-*"):
+                if int(found.name.partition("-")[0]) <= self._epoch:
+                    shutil.rmtree(found, ignore_errors=True)
 
-    def _watch(self, run: Run, query: StreamingQuery) -> None:
-        deadline = None if self.request.seconds is None else time.monotonic() + self.request.seconds
-        noted = 0.0
-        while query.isActive and self._failed is None and not self.stop.wait(0.2):
-            now = time.monotonic()
-            if deadline is not None and now >= deadline:
-                return
-            if now - noted >= NOTE_SECONDS:
-                noted = now
-                self.ledger.runs.note(run, self._facts(query))
-                if self._is_paused():
-                    self.progress.note(f"{self.definition.name} was paused: the query ends")
-                    return
+    def _watch(self, run: Run, query: StreamingQuery) -> int | None:
+        """Returns when the query should end; another size of its batches, if that is why."""
+        size: int | None = None
 
-    def _plan(self, ends: Mapping[str, Any]) -> None:
-        """Logs everything up to where the query has come as the next txids; nothing where that is planned already."""
+        def is_over() -> bool:
+            nonlocal size
+            if self._failed is not None or self._is_over():
+                return True
+            wanted = wanted_records(self._last, self.most_records, self.batch_seconds)
+            if wanted != self.most_records:
+                size = wanted
+                self.progress.note(f"batches of at most {size} records from now on")
+            return size is not None
+
+        if watch(self.ledger, run, query, self.progress, is_over, lambda: self._facts(query)):
+            self._why = PAUSE
+        return size
+
+    def _is_over(self) -> bool:
+        """Whether somebody or the clock wants it to end; remembers which."""
+        if self.stop.wait(0.2):
+            self._why = TOLD
+        elif self._deadline is not None and time.monotonic() >= self._deadline:
+            self._why = DEADLINE
+        elif self._stops.asked():
+            self._why = ASKED
+            self.progress.note(f"{self.definition.name} was asked to stop: {self._stops.reason}")
+        return self._why != DRAINED
+
+    def _plan(self, ends: Mapping[str, Any]) -> int:
+        """Logs all up to where the query has come as the next txids, if it is not planned already; how many records."""
         while True:
             history = self._history()
             size = self.definition.pipeline.batch_records
             ranges = self.source.ranges_to(self.places, history, ends, size)
             if not ranges:
-                return
+                return 0
             with suppress(PlanRaced):
                 planned = [Planned(one) for one in ranges]
                 self.ledger.batches.plan(
                     self.generation.id, history.generation.last_txid, planned, self.definition.hash
                 )
-                self.progress.planned(len(ranges), sum(one.records for one in ranges))
-                return
+                records = sum(one.records for one in ranges)
+                self.progress.planned(len(ranges), records)
+                return records
+
+    def _waiting(self) -> int:
+        """How many offsets no txid has yet; a broker that does not say so is no reason to end."""
+        try:
+            return self.source.waiting(self.places, self._history())
+        except TwinstreamError:
+            return self._behind or 0
 
     def _history(self) -> LedgerHistory:
         return LedgerHistory(self.ledger, self.ledger.generations.get(self.generation.id))
 
-    def _frontier(self) -> int:
-        return self.ledger.generations.get(self.generation.id).frontier
+    def _end(self) -> Facts:
+        return self._facts(None) | {"ended": self._why, "reason": self._stops.reason}
 
-    def _is_paused(self) -> bool:
-        newest = self.ledger.journal.last(self.generation.id, (PAUSED, RESUMED))
-        return newest is not None and newest["kind"] == PAUSED
-
-    def _facts(self, query: StreamingQuery | None) -> dict[str, Any]:
+    def _facts(self, query: StreamingQuery | None) -> Facts:
         """What a page or a supervisor wants to know."""
-        found: dict[str, Any] = {"frontier": self._frontier(), "every": self.request.every}
-        last: Any = query.lastProgress if query is not None else None
-        if last:
-            metrics = [source["metrics"] or {} for source in last["sources"]]
+        frontier = self.ledger.generations.get(self.generation.id).frontier
+        found: Facts = {"frontier": frontier, "every": self.request.every}
+        if self._behind is not None:
             found |= {
-                "batch": last["batchId"],
-                "records_per_second": last["processedRowsPerSecond"],
-                "behind": max((float(one.get("maxOffsetsBehindLatest", 0)) for one in metrics), default=0.0),
-                "seconds": last["batchDuration"] / 1000,
+                "records_per_second": self._pace,
+                "most_records": self.most_records,
+                "behind": self._behind,
+                "seconds": self._last.seconds,
             }
-        return found
-
-
-def _ends(checkpoint: Path, batch: int) -> Mapping[str, Any]:
-    """How far the query has come with a batch, by its offset log: a version, settings, then a line for each source."""
-    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
-    found: dict[str, Any] = json.loads(lines[2])
-    return found
+        last: Any = query.lastProgress if query is not None else None
+        return found | ({"batch": last["batchId"]} if last else {})

@@ -62,7 +62,10 @@ class Drained:
     records: int = 0
     late: int = 0
     dead: int = 0
+    duplicate: int = 0
     epoch: int | None = None
+    ended: str = ""
+    """Why a continuous run came to its end."""
 
 
 class Runner:
@@ -83,6 +86,7 @@ class Runner:
         options: RunnerOptions,
         progress: Progress,
         after_commit: Callable[[], None] = lambda: None,
+        deliver: Callable[[Lease], None] = lambda _lease: None,
     ) -> None:
         self._definition = definition
         self._ledger = ledger
@@ -94,7 +98,14 @@ class Runner:
         self._options = options
         self._progress = progress
         self._after_commit = after_commit
+        self.waits: Callable[[], bool] = lambda: True
+        """Asked, while another runner holds the lease, whether to go on waiting for it."""
+        self.ending: Callable[[], bool] = lambda: False
+        """Asked before a group is started; after a yes what is in flight is committed, and nothing else begins."""
+        self._deliver = deliver
         self.drained = Drained()
+        self.check: Callable[[], None] = lambda: None
+        """Raises Fenced once the lease is lost."""
 
     def run(self, plan_more: Callable[[], bool]) -> Drained:
         """Drains what is planned, asking for more until nothing new comes."""
@@ -111,8 +122,10 @@ class Runner:
         self.drained.epoch = lease.epoch
         try:
             with in_our_words(), self.heartbeat(self._ledger, lease) as heartbeat:
+                self.check = heartbeat.check
                 recover(self._ledger, self._store, lease)
                 self.remove_leftovers()
+                self._deliver(lease)
 
                 def drain_planned() -> None:
                     heartbeat.check()
@@ -130,13 +143,16 @@ class Runner:
     def _acquire(self) -> Lease:
         holder = new_holder()
         deadline = time.monotonic() + self._options.wait_seconds
+        told = ""
         while True:
             try:
                 return self._ledger.leases.acquire(self._generation, holder, self._options.lease_seconds, self.is_dead)
             except LeaseHeld as error:
-                if time.monotonic() >= deadline:
+                if time.monotonic() >= deadline or not self.waits():
                     raise
-                self._progress.note(error.what)
+                if error.what != told:
+                    told = error.what
+                    self._progress.note(told)
                 time.sleep(min(1.0, max(0.05, deadline - time.monotonic())))
 
     def _release(self, lease: Lease) -> None:
@@ -147,6 +163,8 @@ class Runner:
 
     def _round(self, lease: Lease, heartbeat: Heartbeat) -> bool:
         """Works through the open txids; True if there may be more that are planned already."""
+        if self.ending():
+            return False
         left = ROUND
         if self._options.max_batches is not None:
             left = min(left, self._options.max_batches - self.drained.txids)
@@ -225,7 +243,7 @@ class _Round:
         return usable
 
     def _startable(self) -> int | None:
-        first = self._work.next_first()
+        first = None if self._runner.ending() else self._work.next_first()
         if first is None or (self._blocked_at is not None and first > self._blocked_at):
             return None
         return first
@@ -235,7 +253,7 @@ class _Round:
             first = self._startable()
             if first is None:
                 return
-            if self._runner.processor().decides_lateness and (self._running or first != self._frontier() + 1):
+            if self._runner.processor().in_order and (self._running or first != self._frontier() + 1):
                 return
             group = self._work.take()
             watermark = self._ledger.generations.get(self._lease.generation).watermark
@@ -307,6 +325,7 @@ class _Round:
                 continue
             self._count(manifests)
             self._runner._progress.committed(manifests, time.monotonic() - started)
+            self._runner._deliver(self._lease)
             self._runner._after_commit()
 
     def _ask_gate(self, group: Group) -> str | None:
@@ -359,6 +378,7 @@ class _Round:
             drained.records += manifest.accounting.read.count
             drained.late += manifest.accounting.late.count
             drained.dead += manifest.accounting.dead.count
+            drained.duplicate += manifest.accounting.duplicate.count
 
 
 def held(batch: Batch) -> GateHeld:

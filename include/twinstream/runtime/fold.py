@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from twinstream.failpoints import durable
 from twinstream.pipeline import Definition
+from twinstream.runtime.ids.join import join_ids
 from twinstream.runtime.publish import publish
 from twinstream.runtime.read import View, state_rows, view_of
 from twinstream.runtime.staging import base_files
@@ -73,6 +74,7 @@ def fold(
         store.remove_staging(staging)
         return Folded(None, view.frontier, time.monotonic() - started)
     store.join_notes()
+    join_ids(store)
     store.checkpoint()
     publish(spark, definition, columns, store, published)
     return Folded(number, view.frontier, time.monotonic() - started)

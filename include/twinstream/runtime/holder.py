@@ -11,7 +11,17 @@ from twinstream.ledger.database import host_identity
 
 def new_holder() -> str:
     """A name for this runner that says where it runs and is never used twice."""
-    return f"{host_identity()} pid {os.getpid()} started {_started(os.getpid())} {secrets.token_hex(4)}"
+    return holder_of(os.getpid())
+
+
+def holder_of(pid: int) -> str:
+    """Such a name for another process of this host."""
+    return f"{host_identity()} pid {pid} started {_started(pid)} {secrets.token_hex(4)}"
+
+
+def is_same_process(one: str, other: str) -> bool:
+    """Whether two holders are of one process."""
+    return one.rpartition(" ")[0] == other.rpartition(" ")[0]
 
 
 def is_dead(holder: str) -> bool:

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from twinstream.errors import AccountingOpen, SourceChanged, SourceUnreadable, TwinstreamError
 from twinstream.failpoints import durable
 from twinstream.paths import literal
 from twinstream.pipeline import Definition
-from twinstream.runtime.classify import as_text, classified
+from twinstream.runtime.classify import Classifier, as_text
 from twinstream.runtime.explain import explained
+from twinstream.runtime.ids.known import IDS, KnownIds
+from twinstream.runtime.ids.records import Records
 from twinstream.runtime.staging import staged_files
-from twinstream.runtime.tallies import TALLY, TALLY_COLUMNS, of_records, of_tallies, row_digest
+from twinstream.runtime.staging_columns import DEAD, EMITTED, StagingColumns
+from twinstream.runtime.summary import Closing, Seen, closed, summarised
+from twinstream.runtime.tallies import TALLY, TALLY_COLUMNS, of_records
 from twinstream.small_table import small_table
 from twinstream.sources.base import Places, Slice
 from twinstream.transaction import Accounting, Batch, Staged, StagedFile, Tally, TxidResult, next_watermark
@@ -25,8 +30,9 @@ from twinstream.transaction import Accounting, Batch, Staged, StagedFile, Tally,
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation, SparkSession
 
-EMITTED, FILTERED, DEAD, DISCARDED, LATE = range(5)
-_NAMES = {EMITTED: "emitted", FILTERED: "filtered", DEAD: "dead", DISCARDED: "discarded", LATE: "late"}
+SMALL = 20_000
+"""So many records are one task's work: to spread them takes longer than to process them."""
+_NAMES = dict(enumerate(("emitted", "filtered", "dead", "discarded", "late", "duplicate")))
 
 
 def stored_columns(definition: Definition, columns: Mapping[str, str]) -> dict[str, str]:
@@ -48,14 +54,23 @@ class SparkProcessor:
         self._columns = columns
         self._places = places
         self._table = table
+        self._known = KnownIds(table)
+        self._classify = Classifier(definition.pipeline)
+        self._staging = StagingColumns(definition.pipeline.operator.state_columns(columns))
 
     @property
-    def decides_lateness(self) -> bool:
-        """Partials without a window cannot tell late rows from others: the watermark must be known beforehand."""
+    def in_order(self) -> bool:
+        return self._decides_lateness or self._pipeline.deduplicate is not None
+
+    @cached_property
+    def _decides_lateness(self) -> bool:
+        """Where partials have no window, or duplicates depend on it, late records must be told while processing."""
         from pyspark.sql import functions as F
 
-        late = self._definition.late != "keep"
-        return late and self._pipeline.operator.late(F.lit(None).cast("timestamp")) is None
+        if self._definition.late == "keep":
+            return False
+        by_partials = self._pipeline.operator.late(F.lit(None).cast("timestamp")) is not None
+        return self._pipeline.deduplicate is not None or not by_partials
 
     def process(self, batches: Sequence[Batch], staging: str, watermark: int | None) -> Staged:
         """Runs the group's job and returns what it staged; raises if the source is not what was planned."""
@@ -73,42 +88,73 @@ class SparkProcessor:
     def _process(self, batches: Sequence[Batch], staging: str, watermark: int | None, discarded: bool) -> Staged:
         started = time.monotonic()
         self._verify(batches)
-        late_before = self._late_before(batches, watermark) if self.decides_lateness else {}
+        if self._pipeline.deduplicate is not None and not discarded:
+            return self._process_once(batches, staging, watermark, started)
+        late_before: dict[int, int | None] = {}
+        if self._decides_lateness:
+            late_before = self._late_before(batches, watermark, self._highest(batches))
         seen = self._stage(self._read(batches, late_before), staging, discarded)
         self._verify(batches)
         files = staged_files(self._table, staging)
         results = self._summarise(batches, files, discarded)
         self._check(batches, results, seen)
         kept = [file for file in files if file.kind in ("partial", "dead")]
-        if self.decides_lateness and self._definition.late == "side":
-            late = {result.txid: late_before.get(result.txid) for result in results if result.accounting.late.count}
-            limits = {txid: limit for txid, limit in late.items() if limit is not None}
-            if limits:
-                kept += self.stage_late([batch for batch in batches if batch.txid in limits], staging, limits)
+        limits = self._to_put_aside(results, late_before)
+        if limits:
+            kept += self.stage_late([batch for batch in batches if batch.txid in limits], staging, limits)
         return Staged(tuple(kept), results, time.monotonic() - started)
+
+    def _process_once(self, batches: Sequence[Batch], staging: str, watermark: int | None, started: float) -> Staged:
+        """The group of a pipeline that deduplicates: its ids are looked at first, and kept beside its partials."""
+        assert self._pipeline.deduplicate is not None
+        folder = self._table / staging / "records"
+        records = Records(self._spark, self._pipeline, folder, self._pipeline.deduplicate.horizon_micros)
+        records.put_down(self._read(batches, {}, positions=True))
+        self._verify(batches)
+        if self._decides_lateness:
+            highest = {txid: high for txid, (_, high) in records.times.items()}
+            limits = self._late_before(batches, watermark, highest)
+            window = self._pipeline.operator.window
+            width = window.micros if window else 1
+            records.late_before = {txid: at - at % width for txid, at in limits.items() if at is not None}
+        rows = records.read(self._known)
+        seen = self._stage(rows, f"{staging}/rows", discarded=False)
+        files = staged_files(self._table, f"{staging}/rows")
+        results = self._summarise(batches, files, discarded=False)
+        self._check(batches, results, seen)
+        kept = [file for file in files if file.kind in ("partial", "dead")]
+        aside = self._to_put_aside(results, records.late_before)
+        if aside:
+            kept += self._stage_late(rows, staging, aside)
+        records.stage_ids(self._table / staging / IDS)
+        kept += staged_files(self._table, f"{staging}/{IDS}")
+        records.forget()
+        return Staged(tuple(kept), results, time.monotonic() - started)
+
+    def _to_put_aside(self, results: Sequence[TxidResult], late_before: Mapping[int, int | None]) -> dict[int, int]:
+        """The limits of the txids with late records to be put aside, where processing has told them."""
+        if not self._decides_lateness or self._definition.late != "side":
+            return {}
+        late = {result.txid: late_before.get(result.txid) for result in results if result.accounting.late.count}
+        return {txid: limit for txid, limit in late.items() if limit is not None}
 
     def late_tallies(self, files: Sequence[StagedFile], late_before: Mapping[int, int]) -> dict[int, tuple[Tally, int]]:
         """Which staged records are late, now that the watermark is fixed: tally and rows per txid."""
-        from pyspark.sql import functions as F
-
-        paths = [literal(self._table / file.path) for file in files if file.kind == "partial"]
-        if not paths or not late_before:
-            return {}
-        rows = self._spark.read.schema(_ddl(stored_columns(self._definition, self._columns))).parquet(*paths)
-        rows = rows.join(F.broadcast(self._thresholds(late_before)), "_txid")
-        late = self._pipeline.operator.late(F.timestamp_micros("_threshold"))
-        assert late is not None
-        tallied = of_records(F.col("_first")) if self._pipeline.operator.stateless else of_tallies()
-        found = rows.where(late).groupBy("_txid").agg(*tallied, F.count(F.lit(1)).alias("rows")).collect()
-        return {row["_txid"]: (Tally.of_halves(*(row[name] for name in TALLY)), row["rows"]) for row in found}
+        paths = [self._table / file.path for file in files if file.kind == "partial"]
+        closing = self._stored_closing()
+        assert closing is not None
+        return closed(paths, self._pipeline.operator.stateless, closing, dict(late_before))
 
     def stage_late(self, batches: Sequence[Batch], staging: str, late_before: Mapping[int, int]) -> list[StagedFile]:
         """Writes the late records themselves, read once more from the source, beside the staged partials."""
+        return self._stage_late(self._read(batches, {}), staging, late_before)
+
+    def _stage_late(self, rows: DataFrame, staging: str, late_before: Mapping[int, int]) -> list[StagedFile]:
         from pyspark.sql import functions as F
 
-        rows = self._prepared(self._read(batches, {}))
+        rows = self._prepared(rows)
         rows = (
-            rows.where(_class(False) == EMITTED)
+            rows.where(self._class(rows) == EMITTED)
             .where("_first")
             .join(F.broadcast(self._thresholds(late_before)), "_txid")
         )
@@ -152,22 +198,31 @@ class SparkProcessor:
             for batch in batches
         ]
 
-    def _read(self, batches: Sequence[Batch], late_before: Mapping[int, int | None]) -> DataFrame:
-        slices = self._slices(batches, late_before)
-        return classified(self._pipeline.source.read(self._spark, self._places, slices), self._pipeline)
+    def _read(
+        self, batches: Sequence[Batch], late_before: Mapping[int, int | None], positions: bool = False
+    ) -> DataFrame:
+        rows = self._pipeline.source.read(self._spark, self._places, self._slices(batches, late_before), positions)
+        if sum(batch.range.records for batch in batches) <= SMALL:
+            rows = rows.coalesce(1)
+        return self._classify(rows)
 
     def _prepared(self, rows: DataFrame) -> DataFrame:
         """Runs prepare; a record's own text rides along in `_text` for those that need it."""
         rows = rows.withColumn("_text", as_text(self._pipeline.source.columns))
         return self._definition.prepared.apply(rows)
 
-    def _late_before(self, batches: Sequence[Batch], watermark: int | None) -> dict[int, int | None]:
+    def _highest(self, batches: Sequence[Batch]) -> dict[int, int]:
         """One pass for the highest event times, so that the next can tell late rows."""
         from pyspark.sql import functions as F
 
         rows = self._read(batches, {}).where("_reason is null")
         found = rows.groupBy("_txid").agg(F.max(F.unix_micros("_event_time")).alias("highest")).collect()
-        highest = {row["_txid"]: row["highest"] for row in found}
+        return {row["_txid"]: row["highest"] for row in found}
+
+    def _late_before(
+        self, batches: Sequence[Batch], watermark: int | None, highest: Mapping[int, int]
+    ) -> dict[int, int | None]:
+        """The watermark before each txid, below which its records are late."""
         limits: dict[int, int | None] = {}
         for batch in batches:
             limits[batch.txid] = None if batch.exempt else watermark
@@ -181,32 +236,26 @@ class SparkProcessor:
         count is checked against the source's own, and watching every row go by would cost a tenth more.
         """
         from pyspark.sql import Observation
-        from pyspark.sql import functions as F
 
         observation = None if discarded or self._definition.prepared.one_to_one else Observation()
         if observation is not None:
             rows = rows.observe(observation, *of_records())
         operator = self._pipeline.operator
+        made = self._staging
         if not discarded:
             rows = self._definition.prepared.apply(rows)
-        rows = rows.withColumn("_class", _class(self.decides_lateness))
-        rows = rows.withColumn("_kept", F.col("_class") == EMITTED)
-        # A text is cheaper to group by than a struct, and there are few of them.
-        dead = F.to_json(F.struct("_reason", "_file", "_raw", F.col("_hash").alias("_line")))
-        rows = rows.withColumn("_dead", F.when(F.col("_class") == DEAD, dead))
+        rows = rows.withColumn("_class", self._class(rows, self._is_late() if self._decides_lateness else None))
+        rows = rows.withColumns({"_kept": made.kept, "_dead": made.dead})
         if discarded:
-            staged = rows.select("_txid", "_class", "_dead", "_hash", "_first", "_event_time")
-            staged = staged.withColumn("_occurrences", F.lit(1).cast("bigint"))
+            staged = rows.select("_txid", "_class", "_dead", "_hash", "_first", "_event_time", made.once)
         elif operator.stateless:
-            rows = rows.withColumn("_occurrences", F.lit(1).cast("bigint"))
+            rows = rows.withColumn("_occurrences", made.once)
             staged = operator.partial(rows, ["_txid", "_class", "_dead", "_hash", "_first", "_occurrences"], [])
         else:
-            highest = F.max(F.when(F.col("_class") != DEAD, F.unix_micros("_event_time"))).alias("_highest")
-            staged = operator.partial(rows, ["_txid", "_class", "_dead"], [*of_records(F.col("_first")), highest])
-            staged = staged.withColumn("_occurrences", F.col("_records"))
-        kind = F.when(F.col("_class") == EMITTED, "partial").when(F.col("_class") == DEAD, "dead").otherwise("counts")
-        told = F.from_json("_dead", "_reason string, _file string, _raw string, _line bigint")
-        staged = staged.withColumn("_dead", told).select("*", "_dead.*", kind.alias("_kind")).drop("_dead")
+            staged = operator.partial(rows, ["_txid", "_class", "_dead"], made.tallied)
+            staged = staged.withColumn("_occurrences", made.occurrences)
+        more = [made.kind] if discarded else [made.digest, made.kind]
+        staged = staged.withColumn("_dead", made.told).select("*", "_dead.*", *more).drop("_dead")
         with durable("stage.group"):
             staged.write.partitionBy("_kind").parquet(str(self._table / staging))
         return None if observation is None else _observed(observation)
@@ -215,49 +264,22 @@ class SparkProcessor:
         self, batches: Sequence[Batch], files: Sequence[StagedFile], discarded: bool
     ) -> tuple[TxidResult, ...]:
         """Reads back what was written, and says for each txid what is in it."""
-        from pyspark.sql import functions as F
+        by_record = self._pipeline.operator.stateless or discarded
+        found = summarised([self._table / file.path for file in files], by_record, self._stored_closing())
+        return tuple(
+            _result(batch.txid, {kind: seen for (txid, kind), seen in found.items() if txid == batch.txid})
+            for batch in batches
+        )
 
-        operator = self._pipeline.operator
-        found: list[Any] = []
-        if files:
-            by_record = operator.stateless or discarded
-            extra = {"_hash": "bigint", "_first": "boolean", "_event_time": "timestamp"} if by_record else {}
-            schema = {"_class": "int", "_highest": "bigint"} | stored_columns(self._definition, self._columns) | extra
-            rows = self._spark.read.schema(_ddl(schema)).parquet(*(literal(self._table / file.path) for file in files))
-            emitted = F.col("_class") == EMITTED
-            rows = rows.withColumn("_digest", F.when(emitted, row_digest(list(self._state().items()))))
-            low = F.col("_digest").bitwiseAND(F.lit(0xFFFFFFFF).cast("bigint"))
-            moment = F.unix_micros("_event_time") if by_record else F.col("_highest")
-            highest = F.max(F.when(F.col("_class") != DEAD, moment))
-            tallied = of_records(F.col("_first")) if by_record else of_tallies()
-            found = (
-                rows.groupBy("_txid", "_class")
-                .agg(
-                    *tallied,
-                    highest.alias("highest"),
-                    F.min(F.when(emitted, self._stored_closing())).alias("closing"),
-                    F.count(F.when(emitted, F.lit(1))).alias("rows"),
-                    F.sum(low).alias("digest_low"),
-                    F.sum(F.shiftright("_digest", 32)).alias("digest_high"),
-                    F.bit_xor("_digest").alias("digest_xor"),
-                )
-                .collect()
-            )
-        return tuple(_result(batch.txid, [row for row in found if row["_txid"] == batch.txid]) for batch in batches)
+    def _class(self, rows: DataFrame, late: Column | None = None) -> Column:
+        return self._staging.class_of("_duplicate" in rows.columns, late)
 
-    def _state(self) -> dict[str, str]:
-        return self._pipeline.operator.state_columns(self._columns)
-
-    def _stored_closing(self) -> Column:
-        """When a stored row would be late, in microseconds; null where stored rows cannot tell."""
-        from pyspark.sql import functions as F
-
+    def _stored_closing(self) -> Closing | None:
+        """When a stored row would be late; None where stored rows cannot tell."""
         operator = self._pipeline.operator
         if operator.stateless:
-            return F.unix_micros("_event_time") + F.lit(1)
-        if operator.window is None:
-            return F.lit(None).cast("bigint")
-        return F.unix_micros("window_start") + F.lit(operator.window.micros)
+            return Closing("_event_time", 1)
+        return None if operator.window is None else Closing("window_start", operator.window.micros)
 
     def _closes_at(self) -> Column:
         """When a record would be late, in microseconds."""
@@ -268,6 +290,12 @@ class SparkProcessor:
         if window is None:
             return at + F.lit(1)
         return at - F.pmod(at, F.lit(window.micros)) + F.lit(window.micros)
+
+    def _is_late(self) -> Column:
+        """Whether a record is late by the limit that it carries."""
+        from pyspark.sql import functions as F
+
+        return self._closes_at() <= F.col("_late_before")
 
     def _thresholds(self, late_before: Mapping[int, int]) -> DataFrame:
         rows = [{"_txid": txid, "_threshold": limit} for txid, limit in late_before.items()]
@@ -310,33 +338,18 @@ def _observed(observation: Observation) -> Tally:
     return Tally.of_halves(*(seen[name] for name in TALLY))
 
 
-def _class(decides_lateness: bool) -> Column:
-    from pyspark.sql import functions as F
-
-    found = F.when(F.col("_reason").isNotNull(), DEAD).when(F.col("_discarded"), DISCARDED)
-    found = found.when(~F.col("_kept"), FILTERED)
-    if decides_lateness:
-        found = found.when(F.unix_micros("_event_time") < F.col("_late_before"), LATE)
-    return found.otherwise(EMITTED)
-
-
-def _result(txid: int, rows: Sequence[Any]) -> TxidResult:
-    by_class = {row["_class"]: row for row in rows}
-    tallies = {
-        name: Tally.of_halves(*(by_class[number][column] for column in TALLY))
-        for number, name in _NAMES.items()
-        if number in by_class
-    }
-    emitted = by_class.get(EMITTED)
-    times = [row["highest"] for row in rows if row["highest"] is not None]
+def _result(txid: int, by_class: Mapping[int, Seen]) -> TxidResult:
+    emitted = by_class.get(EMITTED, Seen())
+    times = [seen.highest for kind, seen in by_class.items() if kind != DEAD and seen.highest is not None]
     return TxidResult(
         txid=txid,
-        accounting=Accounting(**tallies, rows_out=emitted["rows"] if emitted else 0),
-        highest_event_time=max(times) if times else None,
-        earliest_closing=emitted["closing"] if emitted else None,
-        digest=Tally.of_halves(emitted["rows"], emitted["digest_low"], emitted["digest_high"], emitted["digest_xor"])
-        if emitted
-        else Tally(),
+        accounting=Accounting(
+            **{name: by_class[number].tally for number, name in _NAMES.items() if number in by_class},
+            rows_out=emitted.rows,
+        ),
+        highest_event_time=max(times, default=None),
+        earliest_closing=emitted.closing,
+        digest=emitted.digest,
     )
 
 

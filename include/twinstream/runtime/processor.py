@@ -12,8 +12,8 @@ class Processor(Protocol):
     """Turns planned ranges into staged files."""
 
     @property
-    def decides_lateness(self) -> bool:
-        """Whether the watermark before a group must be known when it is processed."""
+    def in_order(self) -> bool:
+        """Whether everything before a group must be committed when it is processed: its watermark, its ids."""
 
     def process(self, batches: Sequence[Batch], staging: str, watermark: int | None) -> Staged:
         """Processes a group into a staging folder."""

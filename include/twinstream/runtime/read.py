@@ -11,7 +11,8 @@ from twinstream.paths import literal
 from twinstream.pipeline import Definition
 from twinstream.runtime.process import stored_columns
 from twinstream.sinks.base import Base, mismatch
-from twinstream.sinks.delta import DeltaStore, LiveFile, Snapshot, read_bases, read_manifests
+from twinstream.sinks.delta import DeltaStore
+from twinstream.sinks.snapshot import LiveFile, Snapshot, read_bases, read_manifests
 from twinstream.small_table import small_table
 from twinstream.transaction import Manifest
 
@@ -134,15 +135,26 @@ def state_rows(
 
 
 def partial_rows(
-    spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
+    spark: SparkSession,
+    definition: Definition,
+    columns: Mapping[str, str],
+    store: DeltaStore,
+    view: View,
+    *,
+    placed: bool = False,
 ) -> DataFrame:
-    """The partials of a view as they are stored, with their `_txid`, late rows left out."""
+    """The partials of a view as they are stored, with their `_txid`, late rows left out.
+
+    With `placed` each row says where it is stored, by `_file` and `_row`.
+    """
     from pyspark.sql import functions as F
 
-    schema = stored_columns(definition, columns)
+    schema = stored_columns(definition, columns) | ({"_file": "string", "_row": "bigint"} if placed else {})
     if not view.partial_files:
         return spark.createDataFrame([], _ddl(schema))
-    rows = spark.read.schema(_ddl(schema)).parquet(*_paths(store, view.partial_files))
+    rows = spark.read.schema(_ddl(stored_columns(definition, columns))).parquet(*_paths(store, view.partial_files))
+    if placed:
+        rows = rows.select("*", F.col("_metadata.file_path").alias("_file"), F.col("_metadata.row_index").alias("_row"))
     start = view.base.frontier if view.base else 0
     rows = rows.where((F.col("_txid") > start) & (F.col("_txid") <= view.frontier))
     if not view.late_before:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from twinstream.ledger import Ledger
+from twinstream.ledger.standings import standings
 from twinstream.pipeline import Definition
 
 
@@ -41,7 +42,17 @@ def status_of(ledger: Ledger, definition: Definition) -> dict[str, Any]:
         ],
         "attempts": ledger.attempts.newest(generation.id),
         "journal": ledger.journal.newest(generation.id),
+        "continuous": _streamed(ledger, definition.name),
     }
+
+
+def _streamed(ledger: Ledger, pipeline: str) -> dict[str, Any] | None:
+    """What the newest continuous run says of itself: its pace, and how far it is behind its topics."""
+    _, found = standings(ledger.database, pipeline)
+    streamed = found[0].streamed if found else None
+    if streamed is None:
+        return None
+    return {"run": streamed.run, "live": streamed.live, "seen_micros": streamed.seen_at, **streamed.facts}
 
 
 def moment(micros: int | None) -> str | None:

@@ -26,15 +26,6 @@ def of_records(counts: Column | None = None) -> list[Column]:
     return [column.alias(name) for column, name in zip(tallied, TALLY, strict=True)]
 
 
-def of_tallies(prefix: str = "", where: Column | None = None) -> list[Column]:
-    """Adds tallies up, named with a prefix."""
-    from pyspark.sql import functions as F
-
-    columns = [F.col(name) if where is None else F.when(where, F.col(name)) for name in TALLY]
-    sums = [F.sum(column) for column in columns[:3]]
-    return [column.alias(prefix + name) for column, name in zip([*sums, F.bit_xor(columns[3])], TALLY, strict=True)]
-
-
 def row_digest(columns: Sequence[tuple[str, str]]) -> Column:
     """64 bits over the values of a stored row; nulls are mixed in by position."""
     from pyspark.sql import functions as F

@@ -78,6 +78,10 @@ class Slice:
         }
 
 
+POSITION = "struct<place:string,part:bigint,number:bigint>"
+"""Topic, partition and offset; or file, start of the block, and a number that grows from line to line. Of two readings
+only the order is the same, the numbers need not be."""
+
 FACTS = "_txid:bigint,_batch_micros:bigint,_discarded:boolean,_late_before:bigint"
 
 
@@ -129,8 +133,9 @@ class Source(Protocol):
     def remaining(self, places: Places, ranges: Sequence[Range]) -> list[Range]:
         """What is left of ranges that have changed, to see what the source says now."""
 
-    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
+    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice], positions: bool = False) -> DataFrame:
         """The records of the slices: columns, the slice's facts, `_file`, `_raw` (what did not parse), `_misfit`.
 
-        `_misfit` names the first column whose value does not fit its type although the record parses.
+        `_misfit` names the first column whose value does not fit its type although the record parses. With `positions`
+        also `_position` (see POSITION), by which the records of a txid are in the source's order.
         """

@@ -145,7 +145,7 @@ class FileSource:
             range, payload={**range.payload, "files": [{**file, "plain": False, "fits": False} for file in there]}
         )
 
-    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
+    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice], positions: bool = False) -> DataFrame:
         from twinstream.sources.read_files import ToRead, read_files
 
         found = [
@@ -153,7 +153,7 @@ class FileSource:
             for piece in slices
             for file, path in self._paths(places, piece.range)
         ]
-        return read_files(spark, self, found)
+        return read_files(spark, self, found, positions)
 
     def _paths(self, places: Places, range: Range) -> Iterator[tuple[dict[str, Any], Path]]:
         root = places.reinjected if is_brought_back(range) else places.resolve(self.path)

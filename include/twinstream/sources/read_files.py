@@ -13,15 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinstream.paths import literal
-from twinstream.small_table import small_table
+from twinstream.small_table import looked_up, small_table
 from twinstream.sources.base import FACTS, Slice
 from twinstream.sources.json_text import RAW, STRICT, ddl, parsed
 from twinstream.sources.wide import misfit, narrow, widened
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from twinstream.sources.files import FileSource
+
+A_HANDFUL = 8
+"""So many files are told apart without a join."""
+_FIELDS = f"_file:string,{FACTS}"
 
 
 @dataclass(frozen=True)
@@ -36,26 +40,41 @@ class ToRead:
     """No number has more digits after its point than its column."""
 
 
-def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead]) -> DataFrame:
-    """The records of the files with the slice's facts, `_file`, `_raw`, `_misfit`."""
+def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead], positions: bool = False) -> DataFrame:
+    """The records of the files with the slice's facts, `_file`, `_raw`, `_misfit` and, where asked for, `_position`."""
     from pyspark.sql import functions as F
 
     if source.format == "parquet":
         rows = spark.read.schema(ddl(source.columns)).parquet(*(literal(file.path) for file in files))
         rows = rows.select(
             "*",
-            F.col("_metadata.file_path").alias("_path"),
+            *_places(positions),
             F.lit(None).cast("string").alias(RAW),
             F.lit(None).cast("string").alias("_misfit"),
         )
     else:
-        rows = _read_json(spark, source, files)
-    facts = small_table(
-        spark,
-        f"_path:string,_file:string,{FACTS}",
-        [{"_path": uri, "_file": str(f.path), **f.piece.facts()} for f in files for uri in spellings(f.path)],
-    )
-    return rows.join(F.broadcast(facts), "_path").drop("_path")
+        rows = _read_json(spark, source, files, positions)
+    facts = {uri: {"_file": str(f.path), **f.piece.facts()} for f in files for uri in spellings(f.path)}
+    if len(files) <= A_HANDFUL:
+        rows = rows.withColumn("_path", looked_up(F.col("_path"), _FIELDS, facts)).select("*", "_path.*").drop("_path")
+    else:
+        table = small_table(spark, f"_path:string,{_FIELDS}", [{"_path": uri, **one} for uri, one in facts.items()])
+        rows = rows.join(F.broadcast(table), "_path").drop("_path")
+    if not positions:
+        return rows
+    position = F.struct(F.col("_file").alias("place"), F.col("_part").alias("part"), F.col("_number").alias("number"))
+    return rows.withColumn("_position", position).drop("_part", "_number")
+
+
+def _places(positions: bool) -> list[Column]:
+    """Where a record comes from, said right at the scan: later the order of a file's lines is nobody's business."""
+    from pyspark.sql import functions as F
+
+    path = F.col("_metadata.file_path").alias("_path")
+    if not positions:
+        return [path]
+    start = F.col("_metadata.file_block_start").cast("bigint").alias("_part")
+    return [path, start, F.monotonically_increasing_id().alias("_number")]
 
 
 def spellings(path: Path) -> tuple[str, str]:
@@ -74,7 +93,7 @@ def _escaped(letter: str) -> str:
     return "".join(f"%{byte:02X}" for byte in letter.encode())
 
 
-def _read_json(spark: SparkSession, source: FileSource, files: Sequence[ToRead]) -> DataFrame:
+def _read_json(spark: SparkSession, source: FileSource, files: Sequence[ToRead], positions: bool) -> DataFrame:
     """Each file by the quickest road that gives the same records; a file takes the same road every time."""
     from functools import reduce
 
@@ -85,25 +104,24 @@ def _read_json(spark: SparkSession, source: FileSource, files: Sequence[ToRead])
         (_fast, wide, [file for file in files if file.plain and not file.fits]),
         (_careful, wide, [file for file in files if not file.plain]),
     ]
+    said = _places(positions)
     frames = [
-        narrow(road(spark, read, [literal(file.path) for file in some]), columns, read, misfit(columns, read))
+        narrow(road(spark, read, [literal(file.path) for file in some], said), columns, read, misfit(columns, read))
         for road, read, some in roads
         if some
     ]
     return reduce(lambda one, two: one.unionByName(two), frames)
 
 
-def _fast(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> DataFrame:
-    from pyspark.sql import functions as F
-
+def _fast(spark: SparkSession, columns: dict[str, str], paths: list[str], said: list[Column]) -> DataFrame:
     reader = spark.read.schema(f"{ddl(columns)}, {RAW} string")
     rows = reader.options(**STRICT, lineSep="\n").json(paths)
-    return rows.select("*", F.col("_metadata.file_path").alias("_path"))
+    return rows.select("*", *said)
 
 
-def _careful(spark: SparkSession, columns: dict[str, str], paths: list[str]) -> DataFrame:
+def _careful(spark: SparkSession, columns: dict[str, str], paths: list[str], said: list[Column]) -> DataFrame:
     from pyspark.sql import functions as F
 
-    lines = spark.read.option("lineSep", "\n").text(paths).select("value", F.col("_metadata.file_path").alias("_path"))
+    lines = spark.read.option("lineSep", "\n").text(paths).select("value", *said)
     lines = lines.where(F.col("value").rlike("[^ \\t\\r]")).withColumn("value", F.ltrim("value", F.lit("\ufeff")))
     return parsed(lines, columns)

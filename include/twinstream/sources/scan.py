@@ -181,8 +181,9 @@ def _few_digits(letters: Any, scale: int) -> bool:
         if (~digits & ~_table(_ZONES)[following]).any():
             return False
         places = places[digits]
-    exponents = np.flatnonzero((letters[1:] == _MINUS) & ((letters[:-1] | 0x20) == _EXPONENT))
+    exponents = np.flatnonzero(letters == _MINUS) - 1
     exponents = exponents[(exponents > 0) & (exponents < len(letters) - 2)]
+    exponents = exponents[(letters[exponents] | 0x20) == _EXPONENT]
     before, after = letters[exponents - 1], letters[exponents + 2]
     suspects = exponents[(is_digit[before] | (before == _POINT)) & is_digit[after]] + 2
     while len(suspects):

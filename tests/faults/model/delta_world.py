@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.faults.model.world import World
-from twinstream.sinks.delta import DeltaStore, read_bases, read_manifests
+from twinstream.sinks.delta import DeltaStore
 from twinstream.sinks.memory import MemoryDisk
+from twinstream.sinks.snapshot import read_bases, read_manifests
 
 
 class Contents(dict):

@@ -25,7 +25,7 @@ def test_every_record_exactly_once_whatever_happens(template: Path) -> None:
         run_state_machine_as_test(
             Protocol,
             settings=settings(
-                max_examples=100, stateful_step_count=60, deadline=None, database=None, phases=(Phase.generate,)
+                max_examples=100, stateful_step_count=35, deadline=None, database=None, phases=(Phase.generate,)
             ),
         )
     print(f"{Protocol.total} steps")

@@ -89,7 +89,7 @@ class Simulated:
     world: World
 
     @property
-    def decides_lateness(self) -> bool:
+    def in_order(self) -> bool:
         return False
 
     def process(self, batches: Sequence[Batch], staging: str, watermark: int | None) -> Staged:

@@ -28,10 +28,11 @@ def test_an_honest_stream_is_equal_and_its_certificate_verifies(home: Home) -> N
     assert result.late.records > 0
     assert all(one.success for one in result.expectations if one.severity != "info")
     assert (home.folder / "reports" / "page_views" / f"{result.id}.html").is_file()
-    checks = verify(
-        home.engine(), load(home.folder, "page_views", damage.table_of(home, "page_views").folder.name, None)
-    )
+    content = load(home.folder, "page_views", damage.table_of(home, "page_views").folder.name, None)
+    checks = verify(home.engine(), content)
     assert [check for check in checks if check.holds is not True] == []
+    older = verify(home.engine(), {**content, "stream": {**content["stream"], "digest": "2:0123"}})
+    assert [(check.holds, "in another form" in check.detail) for check in older[-1:]] == [(None, True)]
     assert scrub(home.engine(), "page_views").damaged == ()
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.spark.operators.roads import merged_at_once, merged_by_tree
 from tests.spark.operators.test_truth import half_up
 from twinstream.operators import Aggregate, approx_distinct, avg, sum_
+from twinstream.operators.measures.sums import fast_sum
 from twinstream.operators.ratio import exact_average
 
 MAX_BIGINT = 2**63 - 1
@@ -116,3 +117,24 @@ def test_what_counts_as_distinct(spark, type_, values, expected):
     operator = Aggregate(measures={"n": approx_distinct("v")})
     assert operator.full(rows).collect() == [(expected,)]
     assert operator.present(operator.partial(rows, [], [])).collect() == [(expected,)]
+
+
+@pytest.mark.parametrize("digits", [15, 16])
+def test_decimals_are_added_exactly_at_every_scale(spark, seed, digits):
+    """15 digits go through doubles, 16 do not; the largest, the smallest and random ones."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import DecimalType
+
+    scales = range(14)
+    chance = random.Random(seed)
+    edge = 10**digits - 1
+    units = [edge, -edge, edge - 1, 1, -1, 0, *(chance.randint(-edge, edge) for _ in range(500))]
+    frame = spark.createDataFrame(
+        [tuple(Decimal(one).scaleb(-scale) for scale in scales) for one in units] + [(None,) * len(scales)],
+        ", ".join(f"d{scale} decimal({digits},{scale})" for scale in scales),
+    )
+    sums = [fast_sum(F.col(f"d{scale}"), DecimalType(digits, scale)).alias(f"d{scale}") for scale in scales]
+    found = frame.agg(*sums)
+    assert [kind for _, kind in found.dtypes] == [f"decimal(38,{scale})" for scale in scales]
+    assert list(found.first()) == [Decimal(sum(units)).scaleb(-scale) for scale in scales]
+    assert list(frame.where("d0 is null").agg(*sums).first()) == [None] * len(scales)

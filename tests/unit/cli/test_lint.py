@@ -122,3 +122,26 @@ def test_nothing_to_check_is_not_an_error(run):
     said = run("lint")
     assert said.code == 0
     assert "twinstream new NAME" in said.err
+
+
+def test_deduplication_is_a_part_of_the_definition_and_of_the_guarantee(run, write):
+    def with_horizon(horizon):
+        write("visits", {"sink=": f"deduplicate=Deduplicate({horizon!r}), sink=", "import A": "import Deduplicate, A"})
+        (entry,) = run("lint", "visits", "--json").data["pipelines"]
+        return entry
+
+    write("visits")
+    without = run("lint", "visits", "--json").data["pipelines"][0]["definition"]
+    day, hours, week = (with_horizon(horizon) for horizon in ("1 day", "24 hours", "1 week"))
+    assert len({without, day["definition"], week["definition"]}) == 3
+    assert day["definition"] == hours["definition"]
+    (ids,) = [part for part in day["guarantee"]["parts"] if part["part"] == "ids"]
+    assert "the same id within 1 day count once" in ids["reason"]
+
+
+@pytest.mark.parametrize("horizon", ["0 days", "soon", 7])
+def test_a_horizon_that_is_none_is_refused(run, write, horizon):
+    write("visits", {"sink=": f"deduplicate=Deduplicate({horizon!r}), sink=", "import A": "import Deduplicate, A"})
+    said = run("lint", "visits", "--json")
+    assert said.code == 2
+    assert "Deduplicate(horizon=" in said.data["broken"][0]["error"]["what"]

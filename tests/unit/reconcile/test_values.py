@@ -14,7 +14,7 @@ WORD = st.integers(0, 2**64 - 1)
 DIGESTS = st.builds(
     BucketDigests,
     st.just("(k): k bigint"),
-    st.dictionaries(st.integers(0, 4095), st.builds(Digest, st.integers(1, 2**40), WORD, WORD, WORD, WORD), max_size=9),
+    st.dictionaries(st.integers(0, 4095), st.builds(Digest, st.integers(1, 2**40), WORD, WORD), max_size=9),
 )
 PARTS = st.tuples(*(st.integers(0, prime - 1) for prime in PRIMES)).filter(any)
 LINEAR = st.builds(

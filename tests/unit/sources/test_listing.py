@@ -151,11 +151,13 @@ def test_a_folder_that_came_while_another_was_settling_is_never_overlooked(
     folder: Path, home: Path, source: FileSource, later: Later, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The parent is remembered at once, the child was too fresh to be: it must be looked at again."""
-    monkeypatch.setattr(listing, "SETTLED_NANOS", 200_000_000)
     memory = Memory()
     (folder / "day=1").mkdir()
-    time.sleep(0.3)
+    time.sleep(0.05)  # the file system's clock goes in steps
     write(folder, "day=1/a.json")
+    made, filled = folder.stat().st_ctime_ns, (folder / "day=1").stat().st_ctime_ns
+    monkeypatch.setattr(listing, "SETTLED_NANOS", (filled - made) // 2)
+    monkeypatch.setattr(time, "time_ns", lambda: filled)
     memory.plan(source, home)
     assert memory.folders == {"source": folder.stat().st_ctime_ns, "source/day=1": UNSEEN}
     write(folder, "day=1/b.json")

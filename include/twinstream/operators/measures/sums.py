@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 from twinstream.errors import DefinitionError
@@ -15,11 +16,17 @@ from twinstream.operators.sqltypes import (
     decimal_parts,
     sum_type,
     summand_type,
+    summed_scale,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType, StructType
+
+EXACT_DIGITS = 15
+"""Decimals of so many digits are told apart by a double."""
+MOST_SCALE = 12
+"""With more digits after the point Spark would round what is multiplied: 25 + 12 + 1 are 38."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +63,39 @@ class Sum(ColumnMeasure):
 
 
 def fast_sum(value: Column, type_: DataType) -> Column:
-    """The sum of some rows as decimal(38,s), adding in machine words where the column is an integer.
+    """The sum of some rows as decimal(38,s), adding in machine words where the values fit into one.
 
-    A bigint is summed as two halves of 32 bits, which cannot overflow before 2^31 rows of one group (and would raise
-    then, not wrap): five times as fast as adding decimals.
+    A whole number is summed as two halves of 32 bits, which cannot overflow before 2^31 rows of one group (and would
+    raise then, not wrap): five times as fast as adding decimals.
     """
     from pyspark.sql import functions as F
 
     name = type_.simpleString()
-    if name != "bigint":
+    units = _in_units(value, name)
+    if units is None:
         return F.sum(value).cast(sum_type(name))
-    high = F.sum(F.shiftright(value, 32)).cast("decimal(20,0)")
-    low = F.sum(value.bitwiseAND(F.lit(0xFFFF_FFFF).cast("bigint"))).cast("decimal(20,0)")
-    return (high * F.lit(2**32).cast("decimal(10,0)") + low).cast(sum_type(name))
+    high = F.sum(F.shiftright(units, 32)).cast("decimal(20,0)")
+    low = F.sum(units.bitwiseAND(F.lit(0xFFFF_FFFF).cast("bigint"))).cast("decimal(20,0)")
+    total = high * F.lit(2**32).cast("decimal(10,0)") + low
+    if scale := summed_scale(name):
+        total = total.cast("decimal(25,0)") * F.lit(Decimal(1).scaleb(-scale)).cast(f"decimal({scale},{scale})")
+    return total.cast(sum_type(name))
+
+
+def _in_units(value: Column, type_: str) -> Column | None:
+    """A number as a whole one, in units of its last digit; None where that is not known to be exact.
+
+    A decimal goes through a double. With 15 digits it is off by less than half a unit twice over (2^50 times two
+    roundings of 2^-53), so that the nearest whole number is the right one.
+    """
+    from pyspark.sql import functions as F
+
+    if type_ == "bigint":
+        return value
+    parts = decimal_parts(type_)
+    if parts is None or parts[0] > EXACT_DIGITS or parts[1] > MOST_SCALE:
+        return None
+    return F.rint(value.cast("double") * F.lit(float(10 ** parts[1]))).cast("bigint")
 
 
 def check_summable(measure: ColumnMeasure, type_: str) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
-from twinstream.errors import SettingsError
+from twinstream.errors import DefinitionError, SettingsError
 from twinstream.settings import PREFIX
 
 _SAME = (
@@ -35,6 +36,15 @@ _LOGINS = {
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
+
+
+def check_connection(part: str, connection: str) -> None:
+    """Refuses a name that no setting could have."""
+    if not re.fullmatch(r"kafka[a-z0-9_]*", connection):
+        raise DefinitionError(
+            f"{part}(connection={connection!r}) cannot be a connection's name.",
+            next_step="Begin it with kafka and go on with lower-case letters, digits and underscores.",
+        )
 
 
 def variable_of(connection: str) -> str:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from twinstream.small_table import small_table
+from twinstream.small_table import looked_up, small_table
 from twinstream.sources.base import FACTS, Places, Slice
 from twinstream.sources.json_text import RAW, ddl, parsed
 from twinstream.sources.kafka.connection import spark_options
-from twinstream.sources.kafka.spans import Partition, Span, from_payload
+from twinstream.sources.kafka.spans import Partition, Span, Spans, from_payload
 from twinstream.sources.wide import misfit, narrow, widened
 
 if TYPE_CHECKING:
@@ -27,39 +27,77 @@ RECORD = {
 """The columns of a record as it is, for prepare to take apart."""
 
 
-def read_offsets(spark: SparkSession, source: KafkaSource, places: Places, slices: Sequence[Slice]) -> DataFrame:
+def read_offsets(
+    spark: SparkSession, source: KafkaSource, places: Places, slices: Sequence[Slice], positions: bool = False
+) -> DataFrame:
     """The records of the slices with the slice's facts, `_file` (topic, partition, offset), `_raw`, `_misfit`."""
-    from pyspark.sql import functions as F
-
     spans = [(piece, from_payload(piece.range.payload)[1]) for piece in slices]
     whole = _whole([found for _, found in spans])
     reach = spark_options(source.connection, places.connections)
     rows = _read(spark, reach, whole) if whole else spark.createDataFrame([], ddl(RECORD))
-    width = max((span.size for _, found in spans for span in found.values()), default=1) or 1
-    facts = small_table(
+    rows = _with_facts(spark, rows, spans).withColumn("_file", _place())
+    if positions:
+        rows = rows.withColumn("_position", _position())
+    return _as_json(rows, source) if source.schema else _as_it_is(rows)
+
+
+def _with_facts(spark: SparkSession, rows: DataFrame, spans: Sequence[tuple[Slice, Spans]]) -> DataFrame:
+    """Each record with the facts of the slice that its offset is in.
+
+    What differs from group to group is data here, not a part of the query: Spark would compile that anew each time.
+    """
+    from pyspark.sql import functions as F
+
+    if len(spans) == 1:
+        piece, found = spans[0]
+        facts = {topic: piece.facts() for topic, _ in found}
+        return rows.withColumn("_facts", looked_up(F.col("topic"), FACTS, facts)).select("*", "_facts.*").drop("_facts")
+    bits = max((span.size for _, found in spans for span in found.values()), default=1).bit_length()
+    table = small_table(
         spark,
         f"topic:string,partition:int,_bucket:bigint,_from:bigint,_to:bigint,{FACTS}",
-        [row for piece, found in spans for row in _buckets(piece, found, width)],
+        [row for piece, found in spans for row in _buckets(piece, found, bits)],
     )
-    rows = rows.withColumn("_bucket", F.floor(F.col("offset") / F.lit(width)).cast("bigint"))
-    rows = rows.join(F.broadcast(facts), ["topic", "partition", "_bucket"])
+    rows = rows.withColumn("_bucket", F.shiftright("offset", bits))
+    rows = rows.join(F.broadcast(table), ["topic", "partition", "_bucket"])
     rows = rows.where((F.col("offset") >= F.col("_from")) & (F.col("offset") < F.col("_to")))
-    rows = rows.drop("_bucket", "_from", "_to").withColumn("_file", _place())
-    return _as_json(rows, source) if source.schema else _as_it_is(rows)
+    return rows.drop("_bucket", "_from", "_to")
 
 
 def stream_offsets(
     spark: SparkSession, source: KafkaSource, places: Places, starts: Mapping[Partition, int], most: int
 ) -> DataFrame:
     """A stream of the topics from these offsets on; nobody reads its rows, so what it would lose is of no account."""
+    return _stream(spark, source, places, starts, {"maxOffsetsPerTrigger": str(most), "failOnDataLoss": "false"})
+
+
+def stream_records(
+    spark: SparkSession, source: KafkaSource, places: Places, starts: Mapping[Partition, int]
+) -> DataFrame:
+    """A stream of the records from these offsets on; the time of a batch is that of each record in its topic."""
+    from pyspark.sql import functions as F
+
+    rows = _stream(spark, source, places, starts, {"includeHeaders": "true", "failOnDataLoss": "true"}).select(*RECORD)
+    facts = {name: F.lit(None).cast(kind) for name, kind in (one.split(":") for one in FACTS.split(","))}
+    facts |= {"_batch_micros": F.unix_micros("timestamp"), "_discarded": F.lit(False), "_file": _place()}
+    rows = rows.withColumns(facts)
+    return _as_json(rows, source) if source.schema else _as_it_is(rows)
+
+
+def _stream(
+    spark: SparkSession,
+    source: KafkaSource,
+    places: Places,
+    starts: Mapping[Partition, int],
+    more: Mapping[str, str],
+) -> DataFrame:
     named = source.topics if isinstance(source.topics, str) else ",".join(source.topics)
     options = {
         **spark_options(source.connection, places.connections),
         **({"subscribePattern": source.pattern} if source.pattern else {"subscribe": named}),
         "startingOffsets": _by_topic(starts),
-        "maxOffsetsPerTrigger": str(most),
         "kafka.isolation.level": "read_committed",
-        "failOnDataLoss": "false",
+        **more,
     }
     return spark.readStream.format("kafka").options(**options).load()
 
@@ -102,6 +140,13 @@ def _place() -> Column:
     return F.concat_ws("/", "topic", F.col("partition").cast("string"), F.col("offset").cast("string"))
 
 
+def _position() -> Column:
+    from pyspark.sql import functions as F
+
+    part = F.col("partition").cast("bigint")
+    return F.struct(F.col("topic").alias("place"), part.alias("part"), F.col("offset").alias("number"))
+
+
 def _read(spark: SparkSession, reach: Mapping[str, str], whole: Mapping[Partition, Span]) -> DataFrame:
     tasks = sum(-(-span.size // PARTITION_RECORDS) for span in whole.values())
     options = {
@@ -128,11 +173,11 @@ def _whole(spans: Sequence[Mapping[Partition, Span]]) -> dict[Partition, Span]:
     return found
 
 
-def _buckets(piece: Slice, spans: Mapping[Partition, Span], width: int) -> Iterator[dict[str, Any]]:
-    """A row for each stretch of `width` offsets that a span touches: joining on it leaves a record two spans to try."""
+def _buckets(piece: Slice, spans: Spans, bits: int) -> Iterator[dict[str, Any]]:
+    """A row for each stretch of 2^bits offsets that a span touches, two at most: joining on it leaves few to try."""
     for (topic, partition), span in spans.items():
         if span.size:
-            for bucket in range(span.start // width, (span.end - 1) // width + 1):
+            for bucket in range(span.start >> bits, (span.end - 1 >> bits) + 1):
                 place = {"topic": topic, "partition": partition, "_bucket": bucket}
                 yield {**place, "_from": span.start, "_to": span.end, **piece.facts()}
 

@@ -15,8 +15,8 @@ from twinstream.generator.topic import TopicWriter
 from twinstream.sources.base import History, Places, Plan, Slice, is_brought_back
 from twinstream.sources.files import FileSource
 from twinstream.sources.kafka.broker import Broker, There
-from twinstream.sources.kafka.connection import client_options
-from twinstream.sources.kafka.spans import Partition, Span, cut, from_payload, to_payload, total
+from twinstream.sources.kafka.connection import check_connection, client_options
+from twinstream.sources.kafka.spans import Partition, Span, Spans, cut, from_payload, to_payload, total
 from twinstream.transaction import Range
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ RECORD_BYTES = 256
 """What a record is taken to weigh: offsets do not tell, and the rate of groups is learned in the same measure."""
 NEAR = 0.1
 """Retention is near when less than this part of what the topic keeps lies between its first record and the next one."""
+Payload = Mapping[str, Any]
 _FIELDS = {"key": "string", "topic": "string", "partition": "int", "offset": "bigint", "timestamp": "timestamp"}
 
 
@@ -56,11 +57,7 @@ class KafkaSource:
             raise DefinitionError(
                 f"KafkaSource(pattern={self.pattern!r}) is not a regular expression: {error}.", next_step="Correct it."
             ) from error
-        if not re.fullmatch(r"kafka[a-z0-9_]*", self.connection):
-            raise DefinitionError(
-                f"KafkaSource(connection={self.connection!r}) cannot be a connection's name.",
-                next_step="Begin it with kafka and go on with lower-case letters, digits and underscores.",
-            )
+        check_connection("KafkaSource", self.connection)
         if self.fields and not self.schema.strip():
             raise DefinitionError(
                 "KafkaSource without a schema has all parts of a record already.",
@@ -110,6 +107,11 @@ class KafkaSource:
         ranges = tuple(_range(ids, spans) for spans in islice(cut(new, pieces), most))
         return Plan(ranges, more=len(ranges) < pieces, warnings=tuple(_warnings(there, new)))
 
+    def reads(self, topic: str) -> bool:
+        """Whether records of this topic are among what it reads."""
+        named = (self.topics,) if isinstance(self.topics, str) else self.topics
+        return bool(re.fullmatch(self.pattern, topic)) if self.pattern else topic in named
+
     def target(self, places: Places) -> TopicWriter:
         if not isinstance(self.topics, str) or not self.schema.strip():
             raise Refused(
@@ -137,9 +139,44 @@ class KafkaSource:
         pieces = -(-total(reached) // batch_records)
         return tuple(_range(ids, spans) for spans in cut(reached, pieces)) if pieces else ()
 
+    def starts(self, places: Places, history: History) -> tuple[dict[str, str], dict[Partition, int]]:
+        """Ids of topics, and the offset behind the last planned one of each partition that is there."""
+        there = self._there(places)
+        _, new = self._new(there, history.last())
+        return dict(there.topics), {partition: new[partition].start for partition in there.spans}
+
+    def records(self, spark: SparkSession, places: Places, starts: Mapping[Partition, int]) -> DataFrame:
+        """A stream of the records themselves from these offsets on, in the shape of `read`, of no txid."""
+        from twinstream.sources.kafka.read import stream_records
+
+        return stream_records(spark, self, places, starts)
+
+    @staticmethod
+    def ranges_of(
+        last: Range | None, ids: Mapping[str, str], read: Mapping[Partition, Span], batch_records: int, more: Payload
+    ) -> tuple[Range, ...]:
+        """What of these spans, which somebody has read, no range has yet; `more` is said in the payload of each."""
+        known_ids, known = from_payload(last.payload) if last else ({}, {})
+        behind = {partition: Span(span.end, span.end) for partition, span in known.items()}
+        for partition, span in read.items():
+            start = max(span.start, known[partition].end) if partition in known else span.start
+            behind[partition] = Span(start, max(start, span.end))
+        pieces = -(-total(behind) // batch_records)
+        found = (_range({**ids, **known_ids}, spans) for spans in cut(behind, pieces)) if pieces else ()
+        return tuple(replace(one, payload={**one.payload, **more}) for one in found)
+
     def waiting(self, places: Places, history: History) -> int:
         """How many offsets no txid has."""
         return total(self._new(self._there(places), history.last())[1])
+
+    def newest(self, places: Places, records: int) -> Spans:
+        """At most so many offsets at the end of the topics, of each partition its share."""
+        spans = self._there(places).spans
+        whole = max(total(spans), 1)
+        return {
+            partition: Span(span.end - min(span.size, span.size * records // whole), span.end)
+            for partition, span in spans.items()
+        }
 
     @property
     def connections(self) -> tuple[str, ...]:
@@ -175,15 +212,15 @@ class KafkaSource:
         topics = {topic for one in ranges if not is_brought_back(one) for topic in one.payload["topics"]}
         return self._broker(places).look(topics) if topics else There({}, {})
 
-    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice]) -> DataFrame:
+    def read(self, spark: SparkSession, places: Places, slices: Sequence[Slice], positions: bool = False) -> DataFrame:
         from twinstream.sources.kafka.read import read_offsets
 
         ours = [piece for piece in slices if not is_brought_back(piece.range)]
         back = [piece for piece in slices if is_brought_back(piece.range)]
         if not back:
-            return read_offsets(spark, self, places, ours)
-        rows = self.brought_back.read(spark, places, back)
-        return rows.unionByName(read_offsets(spark, self, places, ours)) if ours else rows
+            return read_offsets(spark, self, places, ours, positions)
+        rows = self.brought_back.read(spark, places, back, positions)
+        return rows.unionByName(read_offsets(spark, self, places, ours, positions)) if ours else rows
 
     def _broker(self, places: Places) -> Broker:
         return _broker(self.connection, tuple(sorted(client_options(self.connection, places.connections).items())))

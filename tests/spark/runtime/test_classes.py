@@ -1,0 +1,60 @@
+"""The archive of Java's classes: used where it fits, and no trouble where it does not."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import JARS
+from twinstream.classes import ARCHIVE, driver_settings
+from twinstream.spark import require_java
+
+OPTIONS = "spark.driver.extraJavaOptions"
+
+
+def java(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [f"{require_java()}/bin/java", *options, "-version"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_spark_was_started_with_an_archive_that_fits_its_class_path(spark) -> None:
+    system = spark.sparkContext._jvm.java.lang.System
+    path = system.getProperty("java.class.path")
+    started = java(f"-XX:SharedArchiveFile={JARS / ARCHIVE}", "-Xshare:on", "-cp", path)
+    assert started.returncode == 0, started.stderr
+    assert str(JARS / ARCHIVE) in spark.sparkContext.getConf().get(OPTIONS)
+
+
+def test_another_file_or_class_path_is_left_aside_without_a_word(tmp_path: Path) -> None:
+    jar = tmp_path / "one.jar"
+    shutil.copy(next(JARS.glob("*.jar")), jar)
+    usual = java("-cp", str(jar))
+    (tmp_path / "no archive").write_text("but a text")
+    for file in (tmp_path / "no archive", JARS / ARCHIVE):
+        (tmp_path / ARCHIVE).unlink(missing_ok=True)
+        (tmp_path / ARCHIVE).symlink_to(file)
+        started = java(*shlex.split(driver_settings([str(jar)])[OPTIONS]), "-cp", str(jar))
+        said = started.stderr.replace(", sharing", "")
+        assert (started.returncode, started.stdout, said) == (0, "", usual.stderr.replace(", sharing", ""))
+
+
+@pytest.mark.parametrize("folder", ["plain", "with space", "with:colon", 'with"quote'])
+def test_settings_name_the_jars_and_the_archive_if_it_is_there(tmp_path: Path, folder: str) -> None:
+    place = tmp_path / folder
+    place.mkdir()
+    jars = [str(place / "a.jar"), str(place / "b.jar")]
+    found = driver_settings(jars)
+    if ":" in folder:
+        assert found == {"spark.jars": ",".join(jars)}
+        return
+    assert found == {"spark.driver.extraClassPath": ":".join(jars)}
+    (place / ARCHIVE).touch()
+    assert OPTIONS not in driver_settings(jars), "it could not be made"
+    (place / ARCHIVE).write_text("classes")
+    named = driver_settings(jars).get(OPTIONS)
+    assert (named is None) == ('"' in folder)
+    assert named is None or shlex.split(named)[0] == f"-XX:SharedArchiveFile={place / ARCHIVE}"
