@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from twinstream.ledger.standings import Standing, standings
+from twinstream.ledger.standings import Standing, Streamed, standings
 from twinstream.transaction import State
 
 if TYPE_CHECKING:
@@ -46,8 +46,21 @@ def gauges(standing: Standing, now: int) -> dict[str, float]:
         "verdict_age_seconds": _age(judged.ended_at, now) if judged else None,
     }
     found |= {name: age for name, age in ages.items() if age is not None}
+    if standing.streamed is not None:
+        found |= _streamed(standing.streamed, now)
     if judged is not None and judged.verdict in VERDICTS:
         found |= {"verdict": VERDICTS[judged.verdict], "differing_rows": judged.differing}
+    return found
+
+
+def _streamed(streamed: Streamed, now: int) -> dict[str, float]:
+    """Of the newest continuous run: whether it streams, and how it does as long as it has not ended."""
+    found = {"continuous": float(streamed.live)}
+    if streamed.live or streamed.silent:
+        found["continuous_heartbeat_age_seconds"] = _age(streamed.seen_at, now) or 0.0
+    if streamed.live:
+        names = {"behind": "behind_records", "records_per_second": "records_per_second", "seconds": "batch_seconds"}
+        found |= {f"continuous_{name}": float(streamed.facts.get(fact) or 0) for fact, name in names.items()}
     return found
 
 

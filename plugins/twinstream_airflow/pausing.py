@@ -1,4 +1,4 @@
-"""Pausing a pipeline by the ledger's journal: micro-batches then plan and drain nothing until it is resumed."""
+"""When a pipeline is left alone: paused by the ledger's journal, or in the hands of a continuous run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ def paused(ledger: Ledger, generation: int) -> str | None:
     """Why the pipeline is paused; None where it is not."""
     newest = ledger.journal.last(generation, (PAUSED, RESUMED))
     return str(newest["detail"]) if newest and newest["kind"] == PAUSED else None
+
+
+def held(ledger: Ledger, generation: int) -> str | None:
+    """Which continuous run streams the pipeline, so that micro-batches leave it alone; None where none does."""
+    from twinstream.runtime.supervision import streaming
+
+    run = streaming(ledger, generation)
+    return f"The continuous run {run.id} holds it ({run.holder})" if run else None
 
 
 def pause(ledger: Ledger, generation: int, reason: str) -> None:

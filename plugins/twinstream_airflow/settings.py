@@ -52,7 +52,7 @@ def of_task(pipeline: str | None = None) -> Settings:
     return _with(found)
 
 
-async def of_trigger(pipeline: str) -> Settings:
+async def of_trigger(pipeline: str | None = None) -> Settings:
     """The settings in the triggerer, with the connections that a pipeline needs."""
     found: dict[str, Connection] = {}
     for name in (LEDGER, *await asyncio.to_thread(_needed, pipeline)):
@@ -65,7 +65,7 @@ def _needed(pipeline: str | None) -> tuple[str, ...]:
     """Names of connections besides the ledger's; what Airflow does not have, the environment may."""
     if pipeline is None:
         return ()
-    return load_catalog(without_ledger().pipelines).get(pipeline).pipeline.source.connections
+    return load_catalog(without_ledger().pipelines).get(pipeline).pipeline.connections
 
 
 def _with(connections: Mapping[str, Connection]) -> Settings:

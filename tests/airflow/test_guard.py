@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,4 +91,29 @@ def test_the_command_ends_even_when_the_guard_itself_is_killed(mark: str) -> Non
     assert wait_until(lambda: len(sleeping(mark)) == 1)
     guard.kill()
     guard.wait(10)
+    assert wait_until(lambda: with_argument(mark) == [])
+
+
+def test_on_a_leash_a_command_outlives_whoever_started_it_as_long_as_it_is_touched(mark: str, tmp_path: Path) -> None:
+    leash = tmp_path / "leash"
+    leash.touch()
+    starter = subprocess.Popen(
+        [
+            sys.executable, "-c",
+            "import subprocess as s, sys; s.Popen(sys.argv[1:], stdin=s.DEVNULL, start_new_session=True)",
+            sys.executable, GUARD, "bash", "-c", FAMILY.format(mark),
+        ],
+        env={**os.environ, "TWINSTREAM_LEASH": f"3:{leash}"},
+    )  # fmt: skip
+
+    def alive() -> int:
+        leash.touch()
+        return len(sleeping(mark))
+
+    assert starter.wait(30) == 0
+    assert wait_until(lambda: alive() == 3)
+    longer = time.monotonic() + 5
+    while time.monotonic() < longer:
+        assert alive() == 3
+        time.sleep(0.2)
     assert wait_until(lambda: with_argument(mark) == [])

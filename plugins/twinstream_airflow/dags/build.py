@@ -11,6 +11,7 @@ from airflow.sdk import DAG, get_parsing_context
 
 from twinstream.catalog import load_catalog
 from twinstream.errors import TwinstreamError
+from twinstream.sources.kafka.source import KafkaSource
 from twinstream_airflow import settings
 from twinstream_airflow.dags.broken import broken_dag
 from twinstream_airflow.notify import notifiers
@@ -28,6 +29,15 @@ def microbatch_dags(read: Read | None = None) -> Dags:
     from twinstream_airflow.dags.microbatch import microbatch_dag
 
     return _each("microbatch", microbatch_dag, read)
+
+
+def continuous_dags(read: Read | None = None) -> Dags:
+    """`<pipeline>__continuous` of every pipeline that reads topics."""
+    from twinstream_airflow.dags.continuous import continuous_dag
+
+    read = read or Read.folder()
+    streamed = tuple(one for one in read.definitions if isinstance(one.pipeline.source, KafkaSource))
+    return _each("continuous", continuous_dag, Read(streamed, ()))
 
 
 def recompute_dags(read: Read | None = None) -> Dags:
@@ -90,8 +100,8 @@ def all_dags() -> Dags:
     """Everything in one: what a DAG file of two lines needs where Twinstream is installed as a package."""
     read = Read.folder()
     families = (
-        microbatch_dags, recompute_dags, reconcile_dags, repair_dags, replay_dags, control_dags, maintenance_dags,
-        freshness_dags, broken_dags,
+        microbatch_dags, continuous_dags, recompute_dags, reconcile_dags, repair_dags, replay_dags, control_dags,
+        maintenance_dags, freshness_dags, broken_dags,
     )  # fmt: skip
     return {name: dag for family in families for name, dag in family(read).items()}
 

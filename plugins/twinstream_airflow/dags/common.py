@@ -79,7 +79,7 @@ def document(definition: Definition, about: str) -> str:
             f"| Definition | `{definition.file.name}` |",
             f"| Guarantee | {definition.guarantee.delivery.text} |",
             f"| Source | `{source}` ({pipeline.source.kind}) |",
-            f"| Sink | `{pipeline.sink.path}` ({pipeline.sink.kind}) |",
+            f"| Sink | `{pipeline.sink.place}` ({pipeline.sink.kind}) |",
             f"| Repair | {'by itself' if pipeline.orchestration.auto_repair else 'after approval by a person'} |",
         )
     )

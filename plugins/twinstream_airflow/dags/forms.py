@@ -9,6 +9,15 @@ from airflow.sdk import Param
 from twinstream_airflow.operators.control import ACTIONS
 
 _HIGHEST = 2**53
+_MEANINGS = {
+    "release": "let a held txid pass its gate",
+    "discard": "give a txid up; it commits empty",
+    "reinject": "bring mended records back as a new txid",
+    "pause": "nothing runs until it is resumed",
+    "resume": "go on after a pause",
+    "stop": "whoever runs it ends at the next frontier",
+    "handover": "stop, and the other mode goes on from there",
+}
 
 
 def frontier() -> Param:
@@ -19,7 +28,7 @@ def frontier() -> Param:
         minimum=1,
         maximum=_HIGHEST,
         title="Frontier",
-        description="Work as of this txid. Leave it empty for the newest committed one.",
+        description="Work as of this txid, the number of a transaction. Leave it empty for the newest committed one.",
     )
 
 
@@ -31,8 +40,8 @@ def batch_records() -> Param:
         minimum=1,
         maximum=1_000_000_000,
         title="Records per txid",
-        description="About how many records one txid holds, for what is planned now. Leave it empty for the "
-        "definition's batch_records.",
+        description="About how many records make one txid (transaction), for what this run plans. Leave it empty for "
+        "batch_records of the definition.",
     )
 
 
@@ -43,8 +52,43 @@ def max_batches() -> Param:
         type=["null", "integer"],
         minimum=1,
         maximum=1_000_000,
-        title="At most so many txids",
-        description="Stop after so many txids; the next run goes on. Leave it empty to drain all that is there.",
+        title="Txids at most",
+        description="End after so many txids (transactions); the next run goes on. Leave it empty to drain all that is "
+        "there.",
+    )
+
+
+def every(usual: str) -> Param:
+    """How often a continuous query looks for new records."""
+    return Param(
+        usual,
+        type="string",
+        pattern=r"^\s*\d+\s*(microsecond|millisecond|second|minute|hour|day|week)s?\s*$",
+        title="Look every",
+        description="How often the query looks for new records: a number and a unit, for example 5 seconds or "
+        "200 milliseconds.",
+    )
+
+
+def seconds() -> Param:
+    """The deadline of a continuous run."""
+    return Param(
+        None,
+        type=["null", "integer"],
+        minimum=1,
+        maximum=_HIGHEST,
+        title="End after (seconds)",
+        description="End at the next frontier after so many seconds. Leave it empty to stream until it is stopped.",
+    )
+
+
+def drain() -> Param:
+    """Whether a continuous run ends with what is there."""
+    return Param(
+        False,
+        type="boolean",
+        title="Drain and end",
+        description="Commit what is in the topics now, then end, instead of waiting for more.",
     )
 
 
@@ -54,14 +98,17 @@ def fresh() -> Param:
         False,
         type="boolean",
         title="Recompute in any case",
-        description="Recompute even if there is a batch result at this frontier already.",
+        description="Also where there is a batch result at this frontier already, which is used otherwise.",
     )
 
 
 def dry_run() -> Param:
     """Whether to stop before anything is changed."""
     return Param(
-        False, type="boolean", title="Dry run", description="Only show what would change; nobody is asked to approve."
+        True,
+        type="boolean",
+        title="Dry run",
+        description="Only report what would change. Switch it off to repair, after approval where that is the policy.",
     )
 
 
@@ -70,9 +117,9 @@ def force() -> Param:
     return Param(
         False,
         type="boolean",
-        title="Repair all the same",
-        description="Also where the cause is one that a repair would hide: a changed source, a changed definition, "
-        "a result that is not deterministic.",
+        title="Whatever the cause",
+        description="Repair also where that hides the cause, which is refused otherwise: a changed source, a changed "
+        "definition, a result that is not deterministic.",
     )
 
 
@@ -82,20 +129,31 @@ def promote() -> Param:
         True,
         type="boolean",
         title="Promote",
-        description="When the new generation is built, switch readers to it. Without this it stays beside the current "
-        "one; run this DAG again to promote it.",
+        description="When the new generation is built, switch readers to it. Otherwise it stays beside the current one "
+        "until this DAG runs again with this switched on.",
     )
 
 
 def action() -> Param:
-    """What to decide."""
+    """What to decide; nothing is chosen beforehand."""
     return Param(
-        "release",
         type="string",
         enum=list(ACTIONS),
+        values_display={name: f"{name}: {_MEANINGS[name]}" for name in ACTIONS},
         title="Action",
-        description="release: let a held txid pass the gate. discard: give a txid up, it commits empty. reinject: "
-        "bring mended records back as a new txid. pause, resume: stop and go on with micro-batches.",
+        description="What to do with the pipeline. The fields below the reason are for some actions only.",
+    )
+
+
+def to(modes: Sequence[str]) -> Param:
+    """Who goes on after a handover."""
+    return Param(
+        None,
+        type=["null", "string"],
+        enum=[None, *modes],
+        values_display={"null": "–"} | {mode: mode for mode in modes},
+        title="Hand over to",
+        description="For handover: the mode that goes on.",
     )
 
 
@@ -107,7 +165,7 @@ def txid() -> Param:
         minimum=1,
         maximum=_HIGHEST,
         title="Txid",
-        description="The txid to release or discard.",
+        description="For release and discard: the number of the transaction.",
     )
 
 
@@ -118,16 +176,16 @@ def file() -> Param:
         type=["null", "string"],
         maxLength=4096,
         title="File",
-        description="For reinject: a file of mended records, one a line, as `twinstream dead --export` wrote them. "
-        "It is read where the task runs.",
+        description="For reinject: the path of a file of mended records, one a line, as 'twinstream dead --export' "
+        "writes them. It is read where the task runs.",
     )
 
 
 def pipelines(names: Sequence[str]) -> Param:
     """Which pipelines to look after."""
     return Param(
-        [],
-        type="array",
+        None,
+        type=["null", "array"],
         items={"type": "string", "enum": list(names)},
         examples=list(names),
         title="Pipelines",
@@ -147,12 +205,12 @@ def backups() -> Param:
     )
 
 
-def reason() -> Param:
+def reason(kept: str) -> Param:
     """Why; it is kept."""
     return Param(
         type="string",
         minLength=3,
         maxLength=1000,
         title="Reason",
-        description="Why. It is kept in the ledger and in Airflow's audit log.",
+        description=f"Why, in a few words, for whoever asks later. It is kept in {kept}.",
     )

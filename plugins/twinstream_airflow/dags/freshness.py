@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from twinstream.pipeline import Definition
 
 ABOUT = (
-    "Every hour: compares the age of each pipeline's last verdict, and how long data has been waiting, with its "
-    "policy (`max_verdict_age` and `max_lag` of its orchestration). What is staler than allowed fails here and "
-    "notifies."
+    "Every hour: compares the age of each pipeline's last verdict, how long data has been waiting, and whether a "
+    "continuous run shows itself and keeps up, with its policy (`max_verdict_age` and `max_lag` of its orchestration). "
+    "What is staler than allowed fails here and notifies."
 )
 
 

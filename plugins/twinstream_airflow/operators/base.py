@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -32,8 +32,12 @@ class EngineOperator(BaseOperator):
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
+        return self.told(lambda: self.work(context))
+
+    def told(self, work: Callable[[], Any]) -> Any:
+        """Does it; what goes wrong is one line in the log."""
         try:
-            return self.work(context)
+            return work()
         except (AirflowSkipException, DownstreamTasksSkipped):
             raise
         except AirflowException as error:

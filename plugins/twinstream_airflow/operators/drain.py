@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow.sdk.exceptions import AirflowSkipException
+
 from twinstream_airflow.dags.assets import stream_asset
 from twinstream_airflow.notes import note
 from twinstream_airflow.operators.base import SparkOperator, number
+from twinstream_airflow.pausing import held
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -33,6 +36,11 @@ class DrainOperator(SparkOperator):
         return [self.pipeline, *(f"{name}={value}" for name, value in chosen.items() if value is not None)]
 
     def work(self, context: Context) -> dict[str, Any]:
+        with self.engine() as engine:
+            generation = engine.any_generation(engine.definition(self.pipeline))
+            if said := held(engine.ledger, generation.id):
+                note(context, said)
+                raise AirflowSkipException(f"{said}: what is planned is committed there.")
         result = super().work(context)
         if result["txids"]:
             context["outlet_events"][stream_asset(self.pipeline)].extra = {
@@ -58,4 +66,5 @@ class DrainOperator(SparkOperator):
             "watermark": moment(generation.watermark),
             "late": said["late"],
             "dead": said["dead"],
+            "duplicate": said["duplicate"],
         }

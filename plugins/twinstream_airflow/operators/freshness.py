@@ -1,4 +1,4 @@
-"""Freshness: is the last verdict recent enough, and is data waiting for too long?"""
+"""Freshness: is the last verdict recent enough, is data waiting for too long, does a continuous run keep up?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from twinstream.ledger.standings import standings
 from twinstream_airflow import settings
 from twinstream_airflow.metrics import tell
 from twinstream_airflow.operators.base import TwinstreamOperator
@@ -35,6 +36,7 @@ class FreshnessOperator(TwinstreamOperator):
             generation = ledger.generations.current(self.pipeline) if ledger else None
             age = _age(ledger, generation) if ledger and generation else None
             lag = _lag(ledger, generation) if ledger and generation else timedelta()
+            behind = _behind(ledger, self.pipeline) if ledger else []
             if ledger:
                 tell(ledger, self.pipeline)
         complaints = []
@@ -43,6 +45,9 @@ class FreshnessOperator(TwinstreamOperator):
             complaints.append(f"{said} (allowed: {_rounded(self.max_verdict_age)})")
         if self.max_lag is not None and lag > self.max_lag:
             complaints.append(f"data has been waiting for {_rounded(lag)} (allowed: {_rounded(self.max_lag)})")
+        if self.max_lag is not None:
+            over = [f"{said} for {_rounded(since)}" for said, since in behind if since > self.max_lag]
+            complaints += [f"{said} (allowed: {_rounded(self.max_lag)})" for said in over]
         if complaints:
             raise AirflowFailException(f"{self.pipeline} is not fresh: {'; '.join(complaints)}.")
         return {"verdict_age": None if age is None else age.total_seconds(), "lag": lag.total_seconds()}
@@ -58,6 +63,23 @@ def _lag(ledger: Ledger, generation: Generation) -> timedelta:
     """Since the oldest open txid was planned."""
     oldest = ledger.batches.backlog(generation.id)[3]
     return timedelta() if oldest is None else _since(ledger, oldest)
+
+
+def _behind(ledger: Ledger, pipeline: str) -> list[tuple[str, timedelta]]:
+    """What is wrong with the continuous run of a pipeline, and since when; nothing once somebody else commits."""
+    now, found = standings(ledger.database, pipeline)
+    streamed = found[0].streamed if found else None
+    if streamed is None:
+        return []
+    committed = max(found[0].committed_at or 0, streamed.started_at)
+    since = timedelta(microseconds=now - committed)
+    if streamed.silent:
+        return [("its continuous run has not shown itself", timedelta(microseconds=now - streamed.seen_at))]
+    if streamed.failed and streamed.ended_at is not None and committed < streamed.ended_at:
+        return [(f"its continuous run has failed ({streamed.error})", timedelta(microseconds=now - streamed.ended_at))]
+    if streamed.live and streamed.facts.get("behind"):
+        return [(f"it is {streamed.facts['behind']:.0f} records behind and has committed nothing", since)]
+    return []
 
 
 def _since(ledger: Ledger, moment: int) -> timedelta:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from twinstream_airflow.notes import note
 from twinstream_airflow.operators.base import number
 from twinstream_airflow.operators.skipping import SkippingOperator
-from twinstream_airflow.pausing import paused
+from twinstream_airflow.pausing import held, paused
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -27,10 +27,11 @@ class PlanOperator(SkippingOperator):
         with self.engine() as engine:
             definition = engine.definition(self.pipeline)
             generation = engine.generation(definition, create=True)
-            if reason := paused(engine.ledger, generation.id):
-                self.log.info("%s is paused: %s", self.pipeline, reason)
-                note(context, f"Paused: {reason}")
-                result: dict[str, Any] = {"planned": 0, "paused": reason}
+            reason = paused(engine.ledger, generation.id)
+            if said := f"Paused: {reason}" if reason else held(engine.ledger, generation.id):
+                self.log.info("%s: %s", self.pipeline, said)
+                note(context, said)
+                result: dict[str, Any] = {"planned": 0, "left": said}
                 self.skip_all(context, result)
                 return result
             found = engine.plan(definition, generation, number(self.batch_records))

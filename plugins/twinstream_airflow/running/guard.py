@@ -6,7 +6,9 @@ It is started in a session of its own, with its standard input held open by the 
 is done with it, timed out, was killed or died without a word) every process of the session is ended: spark-submit's
 JVM, the Python driver that the JVM started, and the workers of both. On a Spark Connect server the work would go on
 without its client, so the session there is released too, and so is that of an earlier try whose guard was killed as
-well (TWINSTREAM_STALE). To run a command it uses nothing but the standard library: it must start at once.
+well (TWINSTREAM_STALE). A command that is to outlive its task has a leash instead (TWINSTREAM_LEASH=seconds:file): it
+touches that file as long as it is wanted and well, and is ended when it has not done so for so many seconds.
+To run a command it uses nothing but the standard library: it must start at once.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def main() -> int:
     """Runs the command of this process's arguments; returns its exit code."""
     signal.signal(signal.SIGTERM, lambda *_: _end(KILLED))
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, preexec_fn=_die_with_parent)
-    threading.Thread(target=_watch, daemon=True).start()
+    leash = os.environ.get("TWINSTREAM_LEASH", "")
+    threading.Thread(target=_watch_leash if leash else _watch, args=(leash,) if leash else (), daemon=True).start()
     stale = threading.Thread(target=_release_session, args=(os.environ.get("TWINSTREAM_STALE", ""),), daemon=True)
     stale.start()
     code = child.wait()
@@ -47,6 +50,14 @@ def main() -> int:
 def _watch() -> None:
     while os.read(0, 1):
         pass
+    _end(KILLED)
+
+
+def _watch_leash(leash: str) -> None:
+    seconds, _, name = leash.partition(":")
+    with suppress(OSError):  # a file that is gone ends it too
+        while time.time() - Path(name).stat().st_mtime < float(seconds):
+            time.sleep(1.0)
     _end(KILLED)
 
 

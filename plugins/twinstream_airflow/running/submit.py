@@ -14,6 +14,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException
 
+from twinstream.classes import driver_settings
 from twinstream.spark import LOCAL_SETTINGS, find_jars
 from twinstream_airflow.running import guard
 from twinstream_airflow.running.entry_points import entry_point
@@ -57,18 +58,23 @@ class SubmitJob(Job):
         return self._hook._submit_sp if self._hook else None
 
     def _start_and_wait(self, environment: Mapping[str, str]) -> None:
+        self._hook = self._new_hook()
+        self._hook.submit(
+            str(entry_point(self.command)), stdin=subprocess.PIPE, start_new_session=True, env=dict(environment)
+        )
+
+    def _new_hook(self) -> GuardedHook:
         jars = find_jars(self.settings)
-        self._hook = GuardedHook(
+        conf = self._configuration(bool(jars))
+        if jars:
+            conf |= driver_settings(jars) if self._master.is_local else {"spark.jars": ",".join(jars)}
+        return GuardedHook(
             partial(self._heard),
             conn_id=self._master.connection,
             name=f"twinstream {self.command} {self.arguments[0]}",
-            conf=self._configuration(bool(jars)),
-            jars=",".join(jars) or None,
+            conf=conf,
             driver_memory=self.settings.driver_memory,
             application_args=self.arguments,
-        )
-        self._hook.submit(
-            str(entry_point(self.command)), stdin=subprocess.PIPE, start_new_session=True, env=dict(environment)
         )
 
     def _configuration(self, has_delta: bool) -> dict[str, str]:

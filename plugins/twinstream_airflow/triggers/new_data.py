@@ -47,14 +47,17 @@ class NewDataTrigger(BaseEventTrigger):
 
 
 def waiting(known: Settings, pipeline: str) -> int:
-    """How much the source holds that no txid has; makes neither a ledger nor a generation."""
+    """How much the source holds that no txid has, and nobody streams; makes neither a ledger nor a generation."""
     from twinstream.catalog import load_catalog
     from twinstream.cli.standing import existing_ledger
     from twinstream.runtime.plan import LedgerHistory
+    from twinstream_airflow.pausing import held
 
     definition = load_catalog(known.pipelines).get(pipeline)
     with existing_ledger(known.ledger_url) as ledger:
         generation = ledger.generations.current(pipeline) if ledger else None
+        if ledger and generation and held(ledger, generation.id):
+            return 0
         history: History = LedgerHistory(ledger, generation) if ledger and generation else Nothing()
         return definition.pipeline.source.waiting(known.places(pipeline), history)
 

@@ -12,7 +12,9 @@ _REASON = Field(
 )
 
 
-def of_pipeline(visitor: Visitor, name: str, *, paused: bool) -> list[Action]:
+def of_pipeline(
+    visitor: Visitor, name: str, *, paused: bool, topics: bool = False, streamed: bool = False
+) -> list[Action]:
     """What can be done with a pipeline as a whole."""
     other = (
         _control(visitor, name, "resume", "Resume", "Micro-batches go on with the oldest open txid.")
@@ -32,7 +34,20 @@ def of_pipeline(visitor: Visitor, name: str, *, paused: bool) -> list[Action]:
         _control(visitor, name, "reinject", "Reinject",
                  "Brings mended records back as a new txid. The file is read where the task runs.",
                  Field(name="file", label="File of mended records", kind="text", required=True)),
+        *(_modes(visitor, name, streamed=streamed) if topics or streamed else []),
     ]  # fmt: skip
+
+
+def _modes(visitor: Visitor, name: str, *, streamed: bool) -> list[Action]:
+    """Who runs it: one button hands it over to the other mode."""
+    to, words = ("microbatch", "micro-batches") if streamed else ("continuous", "a continuous query")
+    says = f"Whoever runs it ends at the next frontier, and {words} go on from there: no gap, no repeat."
+    hand = _control(
+        visitor, name, "handover", f"Hand over to {words}", says if streamed else says.replace(" go", " goes")
+    )
+    hand = hand.model_copy(update={"conf": {**hand.conf, "to": to}, "wakes": [dag_of(name, to)]})
+    stop = _control(visitor, name, "stop", "Stop", "The continuous query ends at the next frontier.")
+    return [hand, stop] if streamed else [hand]
 
 
 def of_txid(visitor: Visitor, name: str, txid: int, *, held: bool, failed: bool) -> list[Action]:

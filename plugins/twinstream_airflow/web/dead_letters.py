@@ -20,7 +20,7 @@ def dead_letters(settings: Settings, definition: Definition, generation: Generat
     import pyarrow.dataset as ds
 
     masked = bool(definition.pipeline.checks.mask)
-    tables = settings.places(definition.name).resolve(definition.pipeline.sink.path) / "_twinstream"
+    tables = settings.places(definition.name).resolve(definition.pipeline.table) / "_twinstream"
     store = DeltaStore(tables / generation.name, generation.name, {})
     named = store.snapshot().files.get("dead", ()) if store.exists() else ()
     paths = [store.folder / file.path for file in named if _may_hold(file, txid)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from twinstream.ledger.standings import Standing
+from twinstream.ledger.standings import Standing, Streamed
 from twinstream.ledger.verdicts import Judged
 from twinstream.pipeline import Definition
 from twinstream.report.words import count, number
 from twinstream.runtime.status import moment
 from twinstream.transaction import State
-from twinstream_airflow.web.models import Finding, Judgement, PipelineLine, Tone
+from twinstream_airflow.web.models import Finding, Judgement, PipelineLine, Stream, Tone
 from twinstream_airflow.web.times import between, span
 
 RANKS: dict[Tone, int] = {"bad": 0, "warn": 1, "none": 2, "good": 3}
@@ -31,16 +31,19 @@ def line_of(name: str, standing: Standing | None, definition: Definition | None,
     lag = between(standing.waiting_since, now) or 0.0
     found = sorted(_findings(standing, definition, now, lag), key=lambda one: RANKS[one.tone])
     seconds = standing.group_micros / 1_000_000
+    speed = round(standing.group_records / seconds, 1) if seconds else None
+    stream = _stream(standing.streamed, now)
     return PipelineLine(
         name=name,
-        mode="micro-batch",
+        mode="continuous" if stream else "micro-batch",
+        stream=stream,
         guarantee=guarantee,
         generation=standing.number,
         frontier=standing.frontier,
         planned=standing.last_txid,
         open=dict(standing.states),
         lag_seconds=round(lag, 1),
-        records_per_second=round(standing.group_records / seconds, 1) if seconds else None,
+        records_per_second=stream.records_per_second if stream and stream.records_per_second is not None else speed,
         committed_at=moment(standing.committed_at),
         watermark=moment(standing.watermark),
         runner=standing.runner,
@@ -50,6 +53,19 @@ def line_of(name: str, standing: Standing | None, definition: Definition | None,
         tone=found[0].tone if found else "good",
         findings=found,
     )
+
+
+def _stream(streamed: Streamed | None, now: int) -> Stream | None:
+    """A continuous run that has not ended."""
+    if streamed is None or not (streamed.live or streamed.silent):
+        return None
+    facts = streamed.facts
+    return Stream(
+        run=streamed.run, live=streamed.live, holder=streamed.holder, started_at=moment(streamed.started_at),
+        heartbeat_at=moment(streamed.seen_at), heartbeat_age_seconds=round(between(streamed.seen_at, now) or 0.0, 1),
+        every=facts.get("every"), behind=facts.get("behind"), records_per_second=facts.get("records_per_second"),
+        batch_seconds=facts.get("seconds"), asked_by=dict(streamed.context),
+    )  # fmt: skip
 
 
 def judgement(one: Judged) -> Judgement:
@@ -71,6 +87,13 @@ def _findings(standing: Standing, definition: Definition | None, now: int, lag: 
     if standing.failure is not None:
         says = f"Txid {number(first)} failed: {standing.failure[:LONG]}"
         found.append(Finding(tone="bad", says=says, path=f"/pipelines/{name}/txids/{first}"))
+    streamed = standing.streamed
+    if streamed is not None and streamed.silent:
+        says = f"Its continuous run has not shown itself for {span(between(streamed.seen_at, now))}."
+        found.append(Finding(tone="bad", says=says, path=f"/pipelines/{name}"))
+    elif streamed is not None and streamed.failed and (standing.committed_at or 0) < (streamed.ended_at or 0):
+        says = f"Its continuous run failed: {(streamed.error or '')[:LONG]}"
+        found.append(Finding(tone="bad", says=says, path=f"/pipelines/{name}"))
     if standing.paused is not None:
         says = f"Paused: {standing.paused[:LONG]}"
         found.append(Finding(tone="warn", says=says, path=f"/pipelines/{name}"))

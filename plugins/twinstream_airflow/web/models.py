@@ -33,11 +33,32 @@ class Finding(BaseModel):
     """The page that tells more, below the app's own address."""
 
 
+class Stream(BaseModel):
+    """A continuous run that is under way, as it says of itself."""
+
+    run: int
+    live: bool
+    """Whether it shows itself; else it died or hangs."""
+    holder: str
+    started_at: str | None
+    heartbeat_at: str | None
+    heartbeat_age_seconds: float
+    every: str | None
+    behind: float | None
+    """Records in the topics that no txid has."""
+    records_per_second: float | None
+    batch_seconds: float | None
+    """How long the last batch of the query took."""
+    asked_by: dict[str, str]
+
+
 class PipelineLine(BaseModel):
     """One pipeline at a glance."""
 
     name: str
-    mode: str
+    mode: Literal["micro-batch", "continuous"]
+    """How it is run now."""
+    stream: Stream | None = None
     guarantee: str | None
     generation: int | None
     frontier: int
@@ -45,7 +66,7 @@ class PipelineLine(BaseModel):
     open: dict[str, int]
     lag_seconds: float
     records_per_second: float | None
-    """Of the last committed group, while it was worked on."""
+    """Of the last committed group, while it was worked on; of a continuous run, of its last batch."""
     committed_at: str | None
     watermark: str | None
     runner: str | None
@@ -192,6 +213,8 @@ class Action(BaseModel):
     says: str
     """What will happen."""
     conf: dict[str, Any]
+    wakes: list[str] = []
+    """Other DAGs that must be switched on for it."""
     fields: list[Field] = []
     allowed: bool
 
@@ -258,6 +281,15 @@ class DeadLetters(BaseModel):
     masked: bool
 
 
+class Committer(BaseModel):
+    """Who committed a txid."""
+
+    mode: Literal["micro-batch", "continuous"]
+    holder: str
+    epoch: int
+    asked_by: dict[str, str]
+
+
 class Transaction(BaseModel):
     """Everything about one txid."""
 
@@ -277,6 +309,7 @@ class Transaction(BaseModel):
     watermark: str | None
     highest_event_time: str | None
     epoch: int | None
+    committed_by: Committer | None
     exempt: bool
     waived: bool
     held_reason: str | None

@@ -65,6 +65,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Any] = {
         "number": words.number,
+        "rate": words.rate,
         "span": span,
         "slug": lambda kind: re.sub(r"[^a-z]+", "-", str(kind).lower()),
         "quoted": lambda text: quote(str(text), safe=""),

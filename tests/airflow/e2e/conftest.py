@@ -1,4 +1,4 @@
-"""One Airflow, one warm Spark Connect server and one PostgreSQL for all scenes."""
+"""One Airflow, one warm Spark Connect server, one PostgreSQL and one broker for all scenes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from bin.lib.local.processes import free_port
 from tests.airflow.e2e.world import World, booted
 from tests.conftest import INTERPRETED, JARS
+from tests.servers.kafka import kafka_broker
 from tests.servers.postgres import postgres_database
 from tests.servers.spark_connect import spark_connect_server
 
@@ -34,6 +35,7 @@ SCENES = {
     "automatic": f"{WARM}, auto_repair=True",
     "controlled": WARM,
     "shown": WARM,
+    "streamed": 'spark="cold", watch=False, visit="15 seconds", restart_delay="1 second"',
 }
 
 
@@ -52,6 +54,9 @@ def world(tmp_path_factory: pytest.TempPathFactory, spark: Any, postgres_url: st
         spark_connect_server(more, token) as connect,
         postgres_database(postgres_url) as ledger,
         postgres_database(postgres_url) as airflow,
-        booted(folder, SCENES, spark, (ledger, airflow), connect, token, f"http://127.0.0.1:{ui}") as made,
+        kafka_broker(folder / "kafka") as kafka,
+        booted(
+            folder, SCENES, spark, (ledger, airflow), connect, token, f"http://127.0.0.1:{ui}", kafka.address
+        ) as made,
     ):
         yield made

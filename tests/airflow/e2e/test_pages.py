@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from bin.lib.local.browser import Frame, browser
 from tests.airflow.definitions import ROOT
-from tests.airflow.e2e.test_repair import damage
-from tests.airflow.e2e.world import World
+from tests.airflow.e2e.test_repair import SETTLES, damage
+from tests.airflow.e2e.world import World, wait_for
 
 pytestmark = pytest.mark.timeout(1500)
 PICTURES = ROOT / "build" / "screenshots"
@@ -47,7 +48,10 @@ def test_damage_is_seen_followed_to_its_row_repaired_and_proven_by_clicks_only(w
         tab.wait("location.pathname.startsWith('/dags/shown__microbatch/runs/')")
 
         tab.open(f"{world.airflow.address}/plugin/twinstream/twinstream/pipelines/shown")
-        page.click("[data-approvals] button", "Approve", 300)
+        (repair,) = wait_for(lambda: world.rest.runs("shown__repair"), 60, "the repair that was called for")
+        wait_for(lambda: world.asks("shown__repair", repair["dag_run_id"], "approve"), 300, "the question")
+        time.sleep(SETTLES)
+        page.click("[data-approvals] button", "Approve", 60)
         page.says("Equal as of txid 2", "[data-approvals]", 300)
         page.click("nav a", "Pipelines")
         page.wait("[...document.querySelectorAll('.line.good h2')].some(h => h.textContent.includes('shown'))")

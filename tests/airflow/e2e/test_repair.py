@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +14,8 @@ from tests.airflow.e2e.world import SECONDS, World, wait_for
 from twinstream.errors import EnvironmentMissing
 
 pytestmark = pytest.mark.timeout(1500)
+SETTLES = 2.0
+"""By then the scheduler has heard from the executor that the process is gone."""
 
 
 def damage(world: World, name: str) -> None:
@@ -46,10 +49,11 @@ def answer(world: World, dag: str, run: str, option: str) -> Any:
 
 
 def decide(world: World, dag: str, run: str, option: str) -> str:
-    """Answers until the run has ended: Airflow asks again where the asking process was still on its way out."""
+    """Answers until the run has ended: Airflow asks again where it took an answer for a task that was lost."""
 
     def look() -> str | None:
-        if world.task(dag, run, "approve")["state"] == "awaiting_input":
+        if world.asks(dag, run, "approve"):
+            time.sleep(SETTLES)
             with suppress(EnvironmentMissing):
                 answer(world, dag, run, option)
         state = str(world.rest.run(dag, run)["state"])
@@ -62,10 +66,10 @@ def decide(world: World, dag: str, run: str, option: str) -> str:
 def test_a_difference_is_found_refused_then_approved_and_mended(world: World) -> None:
     dag = "mended__repair"
     refused = found_different(world, "mended")
-    assert decide(world, dag, refused, "Reject") == "success"
+    assert decide(world, dag, refused, "Reject") == "success", world.states(dag, refused)
     assert world.states(dag, refused)["repair"] == "skipped"
 
-    approved = world.start(dag)
+    approved = world.start(dag, {"dry_run": False})
     world.task_reaches(dag, approved, "approve", "awaiting_input")
     assert world.run("mended__reconcile")[1] == "failed", (
         "waiting for a person must not hold up the next reconciliation"

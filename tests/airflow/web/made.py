@@ -13,6 +13,7 @@ from tests.unit.ledger.bench import files
 from tests.unit.report import results
 from twinstream.ledger import Ledger
 from twinstream.ledger.attempts import counted
+from twinstream.ledger.runs import CONTINUOUS, STREAM_SECONDS
 from twinstream.ledger.schema import attempts, batches, generations, journal, leases, runs
 from twinstream.reconcile.certificate import certificate, save
 from twinstream.reconcile.result import Reconciliation
@@ -22,6 +23,7 @@ from twinstream.transaction import Accounting, Tally, canonical_json
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 ASKED_BY = {"dag_id": "page_views__microbatch", "run_id": "manual__2026 1", "task_id": "drain", "try_number": "2"}
+STREAMED_BY = {"dag_id": "page_views__continuous", "run_id": "manual__2", "task_id": "stream", "supervision": "7"}
 DEFINITION = '''"""Made up."""
 
 from twinstream import Aggregate, DeltaSink, FileSource, Orchestration, Pipeline, Watermark, count, fixed, sum_
@@ -151,6 +153,21 @@ class Made:
                     generation=generation, first_txid=first, last_txid=last, number=2, epoch=3, holder="host:1:abc",
                     outcome="failed", staging="s", started_at=self.now - MINUTE, ended_at=self.now - MINUTE // 2,
                     error=error, cleaned=False,
+                )
+            )  # fmt: skip
+
+    def stream(
+        self, generation: int, state: str = "running", *, seen: int = 3 * SECOND, error: str | None = None
+    ) -> None:
+        """A continuous run that has shown itself so long ago."""
+        facts = {"every": "5 seconds", "behind": 1234.0, "records_per_second": 5678.0, "seconds": 1.5}
+        with self.ledger.database.write("made") as connection:
+            connection.execute(
+                insert(runs).values(
+                    generation=generation, kind=CONTINUOUS, frontier=3, scope="{}", definition_hash="h", state=state,
+                    holder="host:1:abc", expires_at=self.now - seen + int(STREAM_SECONDS * SECOND),
+                    started_at=self.now - 9 * MINUTE, ended_at=None if state == "running" else self.now - SECOND,
+                    error=error, result=canonical_json(facts), context=canonical_json(STREAMED_BY),
                 )
             )  # fmt: skip
 

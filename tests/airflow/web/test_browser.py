@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 
 from bin.lib.local.browser import Browser, browser
 from bin.lib.local.processes import free_port
@@ -46,6 +46,8 @@ class Site:
         self.made = made
         self.token = token
         self.asked: list[tuple[str, str, Any]] = []
+        self.refuses: list[int] = []
+        """Statuses of the next answers that are refusals."""
         self._answer(outer)
         self._server = uvicorn.Server(uvicorn.Config(outer, "127.0.0.1", self.port, log_level="error"))
         self._thread = threading.Thread(target=self._server.run, daemon=True)
@@ -67,10 +69,13 @@ class Site:
     def _answer(self, outer: FastAPI) -> None:
         @outer.api_route("/api/v2/{path:path}", methods=["GET", "POST", "PATCH"])
         async def airflow(request: Request, path: str) -> dict[str, Any]:
+            if self.refuses and not path.endswith("hitlDetails"):
+                raise HTTPException(self.refuses.pop(0), "not now")
             if request.method != "GET":
                 self.asked.append((request.method, path, await request.json()))
             return {
                 "hitl_details": [],
+                "dag_id": path.split("/")[1],
                 "is_paused": True,
                 "dag_run_id": "run 1",
                 "state": "success",
@@ -177,6 +182,33 @@ def test_an_action_says_what_will_happen_and_is_a_run_of_the_dag(site: Site, tab
     ]
 
 
+def test_a_dialog_asks_again_when_airflow_fails_and_starts_no_second_run(site: Site, tab: Browser) -> None:
+    site.asked.clear()
+    tab.open(site.address + "/pipelines/page_views/txids/61")
+    site.refuses[:] = [503]
+    tab.evaluate("[...document.querySelectorAll('[data-action]')][0].click()")
+    tab.wait("document.querySelector('dialog .progress').textContent.includes('Trying again')")
+    tab.wait("!document.querySelector('dialog button.main').disabled")
+    tab.evaluate("document.querySelectorAll('dialog input[required]').forEach(one => { one.value = 'a test'; })")
+    tab.evaluate("document.querySelector('dialog [name=unpause]').checked = false")
+    tab.evaluate(
+        "(ask => { window.fetch = (at, how) => how.method === 'GET' && at.includes('dagRuns')"
+        " ? Promise.reject(new Error('no connection.')) : ask(at, how); })(window.fetch)"
+    )
+    tab.evaluate("document.querySelector('dialog button.main').click()")
+    tab.wait("document.querySelector('dialog .progress').textContent.includes('The run goes on')")
+    assert tab.evaluate("document.querySelector('dialog button.main').disabled")
+    assert [one[0] for one in site.asked] == ["POST"]
+
+
+def test_who_may_not_is_told_once(site: Site, tab: Browser) -> None:
+    tab.open(site.address + "/pipelines/page_views/txids/61")
+    site.refuses[:] = [403]
+    tab.evaluate("[...document.querySelectorAll('[data-action]')][0].click()")
+    tab.wait("document.querySelector('dialog .progress').textContent === 'Airflow does not let you do this.'")
+    assert tab.evaluate("document.querySelector('dialog button.main').disabled")
+
+
 def test_a_refresh_brings_what_is_new_and_keeps_the_place(site: Site, tab: Browser) -> None:
     tab.look(1280, 400)
     tab.open(site.address + "/")
@@ -197,7 +229,7 @@ def test_a_refresh_brings_what_is_new_and_keeps_the_place(site: Site, tab: Brows
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm is missing, which brings axe-core")
+        pytest.fail("npm is missing, which brings axe-core: bin/test installs it.")
     folder = tmp_path_factory.mktemp("axe")
     subprocess.run([npm, "pack", AXE, "--silent"], cwd=folder, check=True, timeout=120)
     (archive,) = folder.glob("axe-core-*.tgz")

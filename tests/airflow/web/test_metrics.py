@@ -62,3 +62,19 @@ def test_a_backend_that_breaks_does_not_break_the_task(
     recorder.gauges = None  # type: ignore[assignment]
     tell(made.ledger, "page_views")
     assert "The metrics of page_views could not be told" in caplog.text
+
+
+def test_a_continuous_run_has_gauges_as_long_as_it_runs(made: Made, recorder: Recorder) -> None:
+    generation = made.generation("page_views", "h", 3)
+    made.stream(generation)
+    tell(made.ledger, "page_views")
+    told = {name.removeprefix("twinstream.continuous").removesuffix(".page_views"): value
+            for name, value in recorder.gauges.items() if ".continuous" in name}  # fmt: skip
+    assert 3 <= told.pop("_heartbeat_age_seconds") < 30
+    assert told == {"": 1.0, "_behind_records": 1234.0, "_records_per_second": 5678.0, "_batch_seconds": 1.5}
+    recorder.gauges.clear()
+    made.stream(generation, "done")
+    tell(made.ledger, "page_views")
+    assert {name: value for name, value in recorder.gauges.items() if ".continuous" in name} == {
+        "twinstream.continuous.page_views": 0.0
+    }

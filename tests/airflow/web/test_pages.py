@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.airflow.definitions import change
 from tests.airflow.web.conftest import HIDDEN, Web
-from tests.airflow.web.made import Made
+from tests.airflow.web.made import SECOND, Made
 from tests.unit.report import results
 from twinstream.errors import LedgerError
 from twinstream_airflow.web.ledger import open_ledger
@@ -247,3 +249,75 @@ def test_txids_of_one_group_share_its_time(made: Made, web: Web, views: int) -> 
     records = [100_000 + txid % 7 * 1_000 for txid in range(1, 31)]
     assert [point["value"] for point in series["throughput"]] == [round(many / 0.9, 1) for many in records]
     assert {point["value"] for point in series["watermark"]} == {660.0}
+
+
+def test_a_continuous_run_is_shown_live_where_micro_batches_are(made: Made, web: Web, views: int) -> None:
+    made.stream(views)
+    client = web.as_user("viewer")
+    line = client.get("api/pipelines").json()["pipelines"][0]
+    assert (line["mode"], line["records_per_second"]) == ("continuous", 5678.0)
+    told = line["stream"]
+    assert (told["live"], told["behind"], told["batch_seconds"], told["every"]) == (True, 1234.0, 1.5, "5 seconds")
+    assert 3 <= told["heartbeat_age_seconds"] < 30
+    for page in (client.get("").text, client.get("pipelines/page_views").text):
+        assert "data-streaming" in page
+        assert "1\u202f234 <small>records</small>" in page
+        assert "every 5 seconds" in page
+    assert "/dags/page_views__continuous/runs/manual__2/tasks/stream" in client.get("pipelines/page_views").text
+
+
+def test_a_continuous_run_that_is_silent_or_failed_wants_attention(made: Made, web: Web, views: int) -> None:
+    made.stream(views, seen=120 * SECOND)
+    line = web.as_user("viewer").get("api/pipelines").json()["pipelines"][0]
+    assert (line["tone"], line["stream"]["live"]) == ("bad", False)
+    assert line["findings"][0]["says"].startswith("Its continuous run has not shown itself for 2")
+    made.stream(views, "failed", error="Spark is gone")
+    line = web.as_user("viewer").get("api/pipelines").json()["pipelines"][0]
+    assert (line["mode"], line["stream"]) == ("micro-batch", None)
+    assert line["findings"][0]["says"] == "Its continuous run failed: Spark is gone"
+    made.stream(views, "done")
+    assert web.as_user("viewer").get("api/pipelines").json()["pipelines"][0]["tone"] == "none"
+
+
+def test_one_button_hands_a_pipeline_over_to_the_other_mode(made: Made, web: Web, views: int) -> None:
+    from twinstream.catalog import load_catalog
+    from twinstream_airflow.dags.control import control_dag
+
+    client = web.as_user("user")
+
+    def offered() -> dict[str, Any]:
+        return {one["name"]: one for one in client.get("api/pipelines/page_views").json()["actions"]}
+
+    assert "handover" not in offered(), "it reads files"
+    folder = ('FileSource(\n        "data/page_views", format="json",', 'KafkaSource(\n        topics="views",')
+    change(made.pipelines, "page_views", folder, ("FileSource, ", "KafkaSource, "))
+    button = offered()["handover"]
+    assert (button["dag_id"], button["label"]) == ("page_views__control", "Hand over to a continuous query")
+    assert button["conf"] == {"action": "handover", "to": "continuous"}
+    assert button["wakes"] == ["page_views__continuous"]
+    assert "stop" not in offered()
+    made.stream(views)
+    button = offered()["handover"]
+    assert (button["conf"], button["wakes"]) == (
+        {"action": "handover", "to": "microbatch"},
+        ["page_views__microbatch"],
+    )
+    assert offered()["stop"]["conf"] == {"action": "stop"}
+    params = control_dag(load_catalog(made.pipelines).get("page_views")).params
+    for one in (button, offered()["stop"]):
+        params.update({**one["conf"], "reason": "because"})
+        params.validate()
+
+
+def test_a_transaction_says_who_committed_it(made: Made, web: Web, views: int) -> None:
+    from twinstream.ledger.schema import attempts
+    from twinstream.transaction import canonical_json
+
+    client = web.as_user("viewer")
+    found = client.get("api/pipelines/page_views/txids/7").json()["committed_by"]
+    assert (found["mode"], found["holder"], found["epoch"]) == ("micro-batch", "host:1:abc", 3)
+    with made.ledger.database.write("made") as connection:
+        connection.execute(attempts.update().values(context=canonical_json({"mode": "continuous"})))
+    assert client.get("api/pipelines/page_views/txids/7").json()["committed_by"]["mode"] == "continuous"
+    assert "continuous</span>" in client.get("pipelines/page_views/txids/7").text
+    assert client.get("api/pipelines/page_views/txids/33").json()["committed_by"] is None

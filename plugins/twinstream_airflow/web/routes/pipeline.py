@@ -16,6 +16,7 @@ from twinstream.ledger.windows import TxidRow, failed, open_states, window
 from twinstream.pipeline import Definition
 from twinstream.report.flow import WIDTH, flow
 from twinstream.runtime.status import moment
+from twinstream.sources.kafka.source import KafkaSource
 from twinstream.transaction import CLASSES, Accounting, State, Tally
 from twinstream_airflow.web.actions import of_pipeline
 from twinstream_airflow.web.guards import Reader
@@ -68,7 +69,13 @@ def pipeline_facts(
         attempts=[attempt_line(one) for one in ledger.attempts.newest(generation.id, 15)],
         journal=[entry(one) for one in ledger.journal.newest(generation.id, 15)],
         verdicts=[judgement(one) for one in history(ledger.database, pipeline, 40)],
-        actions=of_pipeline(visitor, pipeline, paused=line.paused is not None),
+        actions=of_pipeline(
+            visitor,
+            pipeline,
+            paused=line.paused is not None,
+            topics=_reads_topics(here.definition(pipeline)),
+            streamed=line.stream is not None,
+        ),
     )
 
 
@@ -105,6 +112,10 @@ def attempt_line(row: Mapping[str, Any]) -> AttemptLine:
 def entry(row: Mapping[str, Any]) -> Entry:
     """What happened, as JSON says it."""
     return Entry(at=moment(row["at"]), kind=row["kind"], txid=row["txid"], detail=row["detail"])
+
+
+def _reads_topics(definition: Definition | None) -> bool:
+    return definition is not None and isinstance(definition.pipeline.source, KafkaSource)
 
 
 def _first_of(ledger: Ledger, generation: Generation, state: str) -> int | None:
@@ -163,7 +174,7 @@ def _definition(definition: Definition | None, generation: Generation) -> Defini
         else f"{prepare.__name__}()",
         "Operator": json.dumps(pipeline.operator.canonical(), ensure_ascii=False, default=str),
         "Watermark": _watermark(pipeline.watermark),
-        "Sink": f"{pipeline.sink.kind} {pipeline.sink.path}",
+        "Sink": f"{pipeline.sink.kind} {pipeline.sink.place}",
         "Records per txid": f"about {pipeline.batch_records}",
     }
     parts = [

@@ -14,7 +14,7 @@ from twinstream.transaction import Batch, Outcome, State, Tally
 from twinstream_airflow.web.actions import of_txid
 from twinstream_airflow.web.dead_letters import dead_letters
 from twinstream_airflow.web.guards import Reader
-from twinstream_airflow.web.models import AttemptLine, Class, DeadLetters, FileLine, Transaction
+from twinstream_airflow.web.models import AttemptLine, Class, Committer, DeadLetters, FileLine, Transaction
 from twinstream_airflow.web.pages import page
 from twinstream_airflow.web.routes.pipeline import attempt_line, entry
 from twinstream_airflow.web.where import Here, NotThere
@@ -59,6 +59,7 @@ def transaction(visitor: Reader, here: Here, pipeline: str, txid: Txid) -> Trans
         watermark=moment(batch.watermark),
         highest_event_time=moment(batch.highest_event_time),
         epoch=batch.epoch,
+        committed_by=_committer(tries),
         exempt=batch.exempt,
         waived=batch.waived,
         held_reason=batch.held_reason,
@@ -94,6 +95,14 @@ def transaction_page(
     facts = transaction(visitor, here, pipeline, txid)
     found = dead(visitor, here, pipeline, txid) if letters else None
     return page(request, "transaction", facts=facts, letters=found)
+
+
+def _committer(tries: list[AttemptLine]) -> Committer | None:
+    won = next((one for one in tries if one.outcome == Outcome.COMMITTED), None)
+    if won is None:
+        return None
+    mode: Any = "continuous" if won.asked_by.get("mode") == "continuous" else "micro-batch"
+    return Committer(mode=mode, holder=won.holder, epoch=won.epoch, asked_by=won.asked_by)
 
 
 def _failed_alone(tries: list[AttemptLine]) -> bool:

@@ -87,7 +87,8 @@
     const said = await answer.json().catch(() => ({}));
     if (!answer.ok) {
       const detail = typeof said.detail === "string" ? said.detail : JSON.stringify(said.detail ?? "");
-      throw new Error(answer.status === 403 ? "Airflow does not let you do this." : answer.status === 401 ? "You are signed out. Sign in to Airflow again." : answer.status === 404 ? "Airflow does not know this DAG (yet)." : `Airflow refused (${answer.status}): ${detail}`);
+      const text = answer.status === 403 ? "Airflow does not let you do this." : answer.status === 401 ? "You are signed out. Sign in to Airflow again." : answer.status === 404 ? "Airflow does not know this DAG (yet)." : `Airflow refused (${answer.status}): ${detail}`;
+      throw Object.assign(new Error(text), { status: answer.status });
     }
     return said;
   };
@@ -138,7 +139,7 @@
     const close = make("button", { type: "button" }, "Cancel");
     const title = make("h2", { id: "dialog-title" }, action.label);
     const form = make("form", { method: "dialog" }, title, make("p", {}, action.says), ...action.fields.map(field));
-    const wake = make("label", { className: "check", hidden: true }, make("input", { type: "checkbox", name: "unpause", checked: true }), `${action.dag_id} is paused in Airflow: switch it on, or the run waits.`);
+    const wake = make("label", { className: "check", hidden: true }, make("input", { type: "checkbox", name: "unpause", checked: true }), make("span"));
     form.append(wake, make("p", { className: "soft" }, `This is a run of ${action.dag_id}, as you.`), progress, make("div", { className: "buttons" }, close, start));
     const dialog = make("dialog", {}, form);
     dialog.setAttribute("aria-labelledby", "dialog-title");
@@ -146,34 +147,51 @@
     close.addEventListener("click", () => dialog.close());
     dialog.addEventListener("close", () => { dialog.remove(); opener.focus(); refresh(); approvals(); });
     dialog.showModal();
-    let asleep = false;
+    let asleep = [];
+    const dag = (id) => `/dags/${encodeURIComponent(id)}`;
     start.disabled = true;
-    api("GET", `/dags/${encodeURIComponent(action.dag_id)}`).then(
-      (dag) => { asleep = dag.is_paused; wake.hidden = !asleep; start.disabled = false; },
-      (error) => { tell(error.message, "bad"); },
-    );
     const tell = (text, tone = "", ...more) => { progress.className = `progress ${tone}`; progress.replaceChildren(text, ...more.flatMap((one) => [" ", one])); };
+    const look = async () => {
+      while (dialog.open) {
+        try {
+          const found = await Promise.all([action.dag_id, ...action.wakes].map((id) => api("GET", dag(id))));
+          asleep = found.filter((one) => one.is_paused).map((one) => one.dag_id);
+          wake.hidden = !asleep.length;
+          wake.lastChild.textContent = `${asleep.join(" and ")} ${asleep.length > 1 ? "are" : "is"} paused in Airflow: switch on, or the run waits.`;
+          tell("");
+          start.disabled = false;
+          return;
+        } catch (error) {
+          const final = [401, 403].includes(error.status);
+          tell(final ? error.message : `${error.message} Trying again.`, "bad");
+          if (final) return;
+          await sleep(POLL);
+        }
+      }
+    };
+    look();
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
       start.disabled = true;
       const conf = { ...action.conf };
+      let there = null;
       for (const one of action.fields) {
         const input = form.elements[one.name];
         if (one.kind === "boolean") conf[one.name] = input.checked;
         else if (input.value !== "") conf[one.name] = one.kind === "integer" ? Number(input.value) : input.value;
       }
       try {
-        if (asleep && form.elements.unpause.checked) await api("PATCH", `/dags/${encodeURIComponent(action.dag_id)}?update_mask=is_paused`, { is_paused: false });
-        const run = (await api("POST", `/dags/${encodeURIComponent(action.dag_id)}/dagRuns`, { logical_date: null, conf })).dag_run_id;
-        const there = link(runPath(action.dag_id, run), "Open the run");
+        if (form.elements.unpause.checked) for (const id of asleep) await api("PATCH", `${dag(id)}?update_mask=is_paused`, { is_paused: false });
+        const run = (await api("POST", `${dag(action.dag_id)}/dagRuns`, { logical_date: null, conf })).dag_run_id;
+        there = link(runPath(action.dag_id, run), "Open the run");
         close.textContent = "Close";
         tell("The run is queued.", "", there);
         const ended = await follow(action.dag_id, run, (text) => tell(text, "", there));
         if (ended.state === "asks") tell("It has shown what would change and waits for approval: close this and decide.", "good", there);
         else tell(ended.state === "success" ? ended.note || "Done." : ended.note || "The run failed.", ended.state === "success" ? "good" : "bad", there);
       } catch (error) {
-        tell(error.message, "bad");
-        start.disabled = false;
+        if (there) tell(`${error.message} The run goes on.`, "bad", there);
+        else { tell(error.message, "bad"); start.disabled = false; }
       }
     });
   };
@@ -208,21 +226,24 @@
     }));
   };
 
+  // At once: a button can be pressed as soon as it is there.
+  document.addEventListener("click", (event) => {
+    const away = event.target.closest("a[data-airflow]");
+    if (away && above && !event.ctrlKey && !event.metaKey) { event.preventDefault(); toAirflow(away.dataset.airflow); }
+    const cell = event.target.closest("rect[data-first]");
+    if (cell) location.assign(`${location.pathname}?first=${cell.dataset.first}&last=${cell.dataset.last}#h-txids`);
+    const button = event.target.closest("button[data-action]");
+    if (button && !button.disabled) open(JSON.parse(button.dataset.action), button);
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     tellTimes();
     for (const part of document.querySelectorAll("[data-live]")) part.dataset.source = "";
     for (const form of document.querySelectorAll("form[data-instant]")) filter(form);
     for (const form of document.querySelectorAll("form[data-submit]")) form.addEventListener("change", () => { if (form.reportValidity()) form.submit(); });
-    document.addEventListener("click", (event) => {
-      const away = event.target.closest("a[data-airflow]");
-      if (away && above && !event.ctrlKey && !event.metaKey) { event.preventDefault(); toAirflow(away.dataset.airflow); }
-      const cell = event.target.closest("rect[data-first]");
-      if (cell) location.assign(`${location.pathname}?first=${cell.dataset.first}&last=${cell.dataset.last}#h-txids`);
-      const button = event.target.closest("button[data-action]");
-      if (button && !button.disabled) open(JSON.parse(button.dataset.action), button);
-    });
     approvals();
-    setInterval(refresh, REFRESH);
+    let turn = 0;
+    setInterval(() => { if (++turn % 3 === 0 || document.querySelector("[data-streaming]")) refresh(); }, REFRESH / 3);
     document.addEventListener("visibilitychange", refresh);
     setInterval(approvals, REFRESH);
   });
