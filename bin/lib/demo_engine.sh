@@ -5,47 +5,7 @@ set -euo pipefail
 
 root=$(cd -P "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." && pwd)
 source "$root/bin/lib/environment.sh"
-
-readonly home=$root/.demo
-child=''
-bold='' plain=''
-if [[ -t 1 ]]; then
-    bold=$'\e[1m' plain=$'\e[0m'
-fi
-
-heading() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-say() { printf '%s\n' "$*"; }
-
-stop() {
-    trap '' INT TERM HUP
-    exec 2>/dev/null
-    if [[ -n $child ]]; then
-        kill -INT -- "-$child" 2>/dev/null || true
-        for _ in {1..100}; do
-            kill -0 -- "-$child" 2>/dev/null || break
-            sleep 0.1
-        done
-        kill -KILL -- "-$child" 2>/dev/null || true
-    fi
-    say "The demo was stopped; nothing of it is running any more."
-    exit 130
-}
-trap stop INT TERM HUP
-
-# In the background, because bash would not hear a signal while it waits for a command in the foreground.
-job() {
-    local status=0
-    "$@" </dev/null &
-    child=$!
-    wait "$child" || status=$?
-    child=''
-    return "$status"
-}
-
-twinstream() {
-    say "\$ bin/twinstream $*"
-    job "$root/bin/twinstream" "$@"
-}
+source "$root/bin/lib/demo_shell.sh"
 
 dead_letters() {
     "$root/bin/twinstream" dead "$1" | "$root/.venv/bin/python" -c '
@@ -62,22 +22,6 @@ count_of() {
     "$root/bin/twinstream" status "$1" --json |
         "$root/.venv/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["accounting"][sys.argv[1]])' "$2"
 }
-
-# From here on each command is a process group of its own: stopping the demo stops all of it, Spark's Java included.
-set -m
-
-# Nothing but the demo's own places: whatever the caller's settings name stays untouched.
-unset "${!TWINSTREAM_@}" SPARK_HOME SPARK_CONF_DIR PYSPARK_SUBMIT_ARGS SPARK_REMOTE SPARK_CONNECT_MODE_ENABLED
-export TWINSTREAM_HOME=$home TWINSTREAM_PIPELINES=$root/include/pipelines
-# Every command here is over before Java's optimising compiler would pay.
-export JAVA_TOOL_OPTIONS="${JAVA_TOOL_OPTIONS:+$JAVA_TOOL_OPTIONS }-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-mkdir -p "$home"
-exec 8>"$home/lock"
-if command -v flock >/dev/null && ! flock -n 8; then
-    echo "Another demo is running in $home: stop it with Ctrl-C, then start this one." >&2
-    exit 1
-fi
-find "$home" -mindepth 1 -maxdepth 1 ! -name lock ! -name demo.json -exec rm -rf {} +
 
 heading "1. The pipelines"
 twinstream list

@@ -20,6 +20,8 @@ is_stamped() {
 
 venv_is_current() { [[ -x $root/.venv/bin/python ]] && is_stamped "$root/.venv" "$root/requirements.txt"; }
 jars_are_current() { is_stamped "$root/.jars" "$root/include/spark/ivy.xml"; }
+# Java itself sees whether the archive is of its own classes; here it only has to be newer than the jars and packages.
+classes_are_current() { [[ $root/.jars/classes.jsa -nt $root/.jars/.stamp && $root/.jars/classes.jsa -nt $root/.venv/.stamp ]]; }
 kafka_is_current() { is_stamped "$root/.kafka" "$root/include/kafka/ivy.xml"; }
 
 # java_is_too_old HOME: true when its release file names a Java below 17.

@@ -11,7 +11,8 @@ from bin.lib.local.browser import Frame, browser
 
 def take_pictures(folder: Path, address: str, password: str) -> None:
     """The overview and the newest finding, as somebody sees them who opens Airflow now."""
-    with tempfile.TemporaryDirectory(prefix="twinstream-pictures-") as scratch, browser(Path(scratch)) as tab:
+    scratch = tempfile.TemporaryDirectory(prefix="twinstream-pictures-", ignore_cleanup_errors=True)
+    with scratch as place, browser(Path(place)) as tab:
         tab.look(1280, 860)
         tab.sign_in(address, password)
         tab.open(f"{address}/plugin/twinstream")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -18,6 +19,19 @@ import httpx
 from websockets.sync.client import ClientConnection, connect
 
 from twinstream.errors import EnvironmentMissing
+
+QUIET = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+"""No window, and no calls to anybody but the pages that are opened."""
+
+_MIDDLE = """one => {
+    if (!one || one.disabled) return null;
+    one.scrollIntoView({block: "center", behavior: "instant"});
+    const {left, top, width, height} = one.getBoundingClientRect(), x = left + width / 2, y = top + height / 2;
+    return one.contains(document.elementFromPoint(x, y)) ? {x, y} : null;
+}"""
 
 
 class Browser:
@@ -28,7 +42,7 @@ class Browser:
         self._last = 0
         self.errors: list[str] = []
         """What the pages complained about: scripts that broke, and what the policy refused."""
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
@@ -85,9 +99,28 @@ class Browser:
                 return found
             if time.monotonic() > deadline:
                 raise EnvironmentMissing(
-                    f"A page did not come to what was waited for: {script}", next_step="Open it in a browser and look."
+                    f"A page did not come to what was waited for: {script}. It shows: {self._shown()}",
+                    next_step="Open it in a browser and look.",
                 )
             time.sleep(0.1)
+
+    def _shown(self) -> str:
+        """The text of the page, or of its frame, with what is in front first."""
+        page = "(document.querySelector('iframe')?.contentDocument ?? document)"
+        texts = f"[...{page}.querySelectorAll('dialog, main, body')].map(one => one.innerText).join(' | ')"
+        return str(self.evaluate(f"{page}.location + ' ' + {texts}"))[:1000]
+
+    def press(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
+        """Clicks with the mouse the first thing with exactly this text (none: any), once nothing else covers it."""
+        all_of_them = f"[...document.querySelectorAll({json.dumps(selector)})]"
+        found = f"{all_of_them}.find(one => [one.textContent.trim(), ''].includes({json.dumps(text)}))"
+        at = self.wait(f"({_MIDDLE})({found})", seconds)
+        for kind in ("mousePressed", "mouseReleased"):
+            self.send("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
+
+    def type(self, text: str) -> None:
+        """Types into what has the focus."""
+        self.send("Input.insertText", text=text)
 
     def screenshot(self, file: Path, whole: bool = True) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -123,19 +156,23 @@ def browser(folder: Path) -> Iterator[Browser]:
     if program is None:
         raise EnvironmentMissing("Chromium is missing.", next_step="Install the package chromium.")
     process = subprocess.Popen(
-        [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-port=0",
-         f"--user-data-dir={folder / 'chromium'}", "about:blank"],
+        [program, *QUIET, "--remote-debugging-port=0", f"--user-data-dir={folder / 'chromium'}", "about:blank"],
         stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
         port = _port(folder / "chromium" / "DevToolsActivePort")
         with urlopen(f"http://127.0.0.1:{port}/json") as answer:
             tab = next(one for one in json.load(answer) if one["type"] == "page")
-        with connect(tab["webSocketDebuggerUrl"], max_size=None) as socket:
+        # While nobody asks anything, a page goes on telling: what it tells may pile up, and an answer to a ping that
+        # waits behind it is no reason to hang up.
+        address = tab["webSocketDebuggerUrl"]
+        with connect(address, max_size=None, max_queue=None, ping_interval=None) as socket:
             yield Browser(socket)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(20)
+        with suppress(ProcessLookupError):  # helpers that are slow to follow would still write to the folder
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _port(file: Path) -> int:
