@@ -2,7 +2,7 @@
 
 The floor is count and XOR of xxhash64 over both sides. Peers are spark-extension's `diff` and datacompy's
 SparkSQLCompare; they are installed into benchmarks/scratch, never into the project. Two parts more: results that are
-not folded yet, by linear fingerprints, and how the cost grows with the rows.
+not folded yet, and how the cost grows with the rows.
 
     .venv/bin/python benchmarks/reconcile.py [--rows 5000000] [--only floor,ours,diff,datacompy,linear,growth]
 """
@@ -33,6 +33,8 @@ TARGETS = {
     ("equal", "diff"): ("at least", 3.0), ("four", "diff"): ("at least", 2.0),
     ("equal", "datacompy"): ("at least", 15.0), ("four", "datacompy"): ("at least", 10.0),
 }  # fmt: skip
+FOLDED, TENTH = "folded", "a tenth not folded"
+STREAM, HUNDREDTH = "the stream's side of it, all", "the stream's side of it, a hundredth is new"
 GROWTH = (1_000_000, 5_000_000, 20_000_000)
 PAGES = 50_000
 
@@ -134,7 +136,10 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
 
     from twinstream.operators import Aggregate, count, fixed, sum_
     from twinstream.reconcile.compare import compare
+    from twinstream.reconcile.digests import digest
     from twinstream.reconcile.linear import linear_fingerprint
+    from twinstream.reconcile.shape import shape_of
+    from twinstream.reconcile.unmerged import compare_unmerged
 
     operator = Aggregate(["page"], fixed("1 minute"), {"views": count(), "spend": sum_("amount")})
     states = ["page", "window_start", "views", "spend"]
@@ -150,26 +155,30 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
         for name, where in chosen.items()
     }
     fingerprint = lambda rows: linear_fingerprint(rows, operator)  # noqa: E731
-    expected = fingerprint(folded)
-    assert fingerprint(base) + fingerprint(partials["tenth"]) == expected
-    merged = operator.merge(base.unionByName(partials["tenth"]))
+    kept = digest(folded, shape_of(folded.schema, KEY)), fingerprint(folded)
+    unmerged = base.unionByName(partials["tenth"])
+    merged = operator.merge(unmerged)
+
+    def without_merging() -> None:
+        assert compare_unmerged(unmerged, folded, operator, KEY, *kept) is not None
+
     ways: dict[str, Callable[[], object]] = {
-        "folded, by digests": lambda: compare(folded, folded, KEY),
-        "folded, by fingerprints": lambda: (fingerprint(folded), fingerprint(folded)),
-        "a tenth not folded, by fingerprints": lambda: (
-            fingerprint(base) + fingerprint(partials["tenth"]),
-            fingerprint(folded),
-        ),
-        "a tenth not folded, merged, by digests": lambda: compare(merged, folded, KEY),
-        "stream's side, all of it": lambda: fingerprint(folded),
-        "stream's side, a hundredth is new": lambda: fingerprint(partials["hundredth"]),
+        FOLDED: lambda: compare(folded, folded, KEY),
+        TENTH: without_merging,
+        "a tenth not folded, had it been merged": lambda: compare(merged, folded, KEY),
+        STREAM: lambda: fingerprint(folded),
+        HUNDREDTH: lambda: fingerprint(partials["hundredth"]),
     }
-    lines = ["| results of a count and a sum | seconds | CPU seconds |", "| --- | ---: | ---: |"]
+    against = {TENTH: (FOLDED, "1.5 ×"), HUNDREDTH: (STREAM, "0.3 ×")}
+    lines = ["| results of a count and a sum | seconds | CPU seconds | against | target |",
+             "| --- | ---: | ---: | ---: | --- |"]  # fmt: skip
     measured = _measure(
         {name: lambda run=run: (run(), None)[1] for name, run in ways.items()}, None, arguments.repeat, arguments.warm
     )
     for name, cost in measured.items():
-        lines.append(f"| {name} | {cost.seconds:.2f} | {cost.cpu:.2f} |")
+        peer, target = against.get(name, (name, ""))
+        share = f"{cost.seconds / measured[peer].seconds:.2f} × {peer}" if target else ""
+        lines.append(f"| {name} | {cost.seconds:.2f} | {cost.cpu:.2f} | {share} | {target and f'at most {target}'} |")
         print(lines[-1], file=sys.stderr, flush=True)
     return lines
 

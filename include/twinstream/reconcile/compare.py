@@ -71,6 +71,11 @@ def compare(
         return found.comparison
 
 
+def equal_comparison(stream: Side, batch: Side, seconds: float) -> Comparison:
+    """The comparison of two sides that fingerprints say are equal."""
+    return Comparison(stream, batch, dict.fromkeys(KINDS, 0), (), (0,) * CELLS, BUCKETS, 0, seconds)
+
+
 @contextmanager
 def find(
     stream: DataFrame, batch: DataFrame, key: Sequence[str], options: Options | None = None, known: Known | None = None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MASK = (1 << 64) - 1
 _PACKED = struct.Struct("<HqQQ")
-FORM = 3
+FORM = 4
 """Goes up with every change of what is hashed: digests of another form cannot be compared with those made now."""
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from twinstream.operators.base import col
+from twinstream.operators.measures.sums import EXACT_DIGITS
 from twinstream.reconcile.canonical import comparable, hashable, is_nested, nulls
 from twinstream.reconcile.shape import Shape, shape_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import DataType, DecimalType, StructType
 
 BUCKETS = 4096
 SEED = 0x7477696E
@@ -103,14 +104,26 @@ def _chains(shape: Shape, flags: list[Column], values: list[Column]) -> list[Col
     from pyspark.sql import functions as F
 
     rest = dict(zip(shape.names[len(shape.key) :], values[len(shape.key) :], strict=True))
-    first = F.xxhash64(KEY_HASH, *flags, *rest.values())
-    quick = [value.cast("double") if _is_wide(shape.columns[name]) else value for name, value in rest.items()]
-    second = F.xxhash64(F.lit(SEED), KEY_HASH, *flags, *quick)
+    parts = [part for name, value in rest.items() for part in _parts(value, shape.columns[name])]
+    first = F.xxhash64(KEY_HASH, *flags, *parts)
+    second = F.xxhash64(F.lit(SEED), KEY_HASH, *flags, *parts)
     return [first.alias(ROW_HASHES[0]), second.alias(ROW_HASHES[1])]
 
 
-def _is_wide(type_: DataType) -> bool:
-    """Decimals that are no machine words, and slow to hash."""
+def _parts(value: Column, type_: DataType) -> list[Column]:
+    """What is hashed of a value: itself, but for wide decimals, which are no machine words and slow to hash.
+
+    Of these a double, which tells those of up to 15 digits apart, and themselves only where they have more.
+    """
+    from pyspark.sql import functions as F
+
+    if not _is_wide(type_):
+        return [value]
+    near = value.cast("double")
+    return [near, F.when(F.abs(near) >= F.lit(float(10.0 ** (EXACT_DIGITS - type_.scale))), value)]
+
+
+def _is_wide(type_: DataType) -> TypeGuard[DecimalType]:
     from pyspark.sql.types import DecimalType
 
     return isinstance(type_, DecimalType) and type_.precision > 18

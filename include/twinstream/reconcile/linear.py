@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from twinstream.errors import ShapeMismatch
 from twinstream.operators.base import Operator, col
+from twinstream.operators.measures.sums import EXACT_DIGITS
 from twinstream.reconcile.canonical import nulls
 from twinstream.reconcile.hashes import KEY_HASH, SEED, bucket, cells, comparable_rows
 from twinstream.reconcile.partitions import few_partitions
@@ -130,16 +131,24 @@ def linear_fingerprint(rows: DataFrame, operator: Operator) -> LinearFingerprint
 
 
 def _remainder(value: Column, type_: DataType, pair: int) -> Column:
-    """The value, in units of its last digit, modulo the product of two of the primes; null counts as nothing."""
+    """The value, in units of its last digit, or what is the same modulo two of the primes; null counts as nothing.
+
+    Decimals of few digits go through doubles, exactly: computing with wide ones costs most of the scan.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import DecimalType
 
-    modulus = PRIMES[2 * pair] * PRIMES[2 * pair + 1]
+    none = F.lit(0).cast("bigint")
     if not isinstance(type_, DecimalType):
-        return F.coalesce(F.pmod(value, F.lit(modulus).cast("bigint")), F.lit(0).cast("bigint"))
+        return F.coalesce(value, none)
+    modulus = PRIMES[2 * pair] * PRIMES[2 * pair + 1]
     scaled = F.pmod(value, F.lit(Decimal(modulus).scaleb(-type_.scale)))
     units = (scaled * F.lit(Decimal(10**type_.scale))).cast("bigint")
-    return F.coalesce(units, F.lit(0).cast("bigint"))
+    if type_.scale <= EXACT_DIGITS:
+        near = value.cast("double")
+        small = F.abs(near) < F.lit(float(10 ** (EXACT_DIGITS - type_.scale)))
+        units = F.when(small, F.rint(near * F.lit(float(10**type_.scale))).cast("bigint")).otherwise(units)
+    return F.coalesce(units, none)
 
 
 def _name_hash(name: str) -> int:

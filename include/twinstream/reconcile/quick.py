@@ -15,9 +15,8 @@ from twinstream.batch.recompute import KIND as RECOMPUTE
 from twinstream.errors import LedgerSinkMismatch, Refused
 from twinstream.ledger import Generation, Ledger, Run
 from twinstream.pipeline import Definition
-from twinstream.reconcile.compare import CELLS, KINDS
+from twinstream.reconcile.compare import equal_comparison
 from twinstream.reconcile.digests import BucketDigests, digest
-from twinstream.reconcile.hashes import BUCKETS
 from twinstream.reconcile.linear import LinearFingerprint, linear_fingerprint
 from twinstream.reconcile.prints import Prints, load_prints
 from twinstream.reconcile.result import Comparison, Reconciliation, Side
@@ -77,16 +76,7 @@ def go_on(found: Since, sides: Sides, batch: Run) -> Comparison:
     if streamed.hexdigest != expected.hexdigest:
         raise CannotGoOn("what was streamed since then is not what the batch says")
     rows, mark = wanted.digests.rows, wanted.digests.hexdigest
-    return Comparison(
-        stream=Side("stream", rows, mark, seconds),
-        batch=Side("batch", rows, mark, 0.0),
-        counts=dict.fromkeys(KINDS, 0),
-        samples=(),
-        heat=(0,) * CELLS,
-        buckets=BUCKETS,
-        differing_buckets=0,
-        seconds=seconds,
-    )
+    return equal_comparison(Side("stream", rows, mark, seconds), Side("batch", rows, mark, 0.0), seconds)
 
 
 def _advancing(prints: Prints) -> BucketDigests | LinearFingerprint:

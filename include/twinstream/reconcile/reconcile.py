@@ -30,6 +30,7 @@ from twinstream.reconcile.options import Options
 from twinstream.reconcile.quick import CannotGoOn, go_on, since
 from twinstream.reconcile.result import Comparison, Difference, LateEffect, Reconciliation, Verdict
 from twinstream.reconcile.sides import Sides
+from twinstream.reconcile.unmerged import equal_without_merging
 from twinstream.report.as_json import to_dict, to_json
 from twinstream.report.html import to_html
 from twinstream.report.paths import report_path
@@ -111,7 +112,8 @@ class Reconciler:
         batches = engine.ledger.batches.get(generation.id, 1, run.frontier)
         mended = sides.mended
         went_on = self._go_on(definition, generation, sides) if quick and not scope else None
-        looked = went_on or self._look(definition, generation, sides, batches)
+        other = generation.definition_hash != definition.hash
+        looked = went_on or self._look_without_merging(sides, other) or self._look(definition, sides, batches, other)
         explained = looked.explained
         late = self._late_effect(definition, batch_run, sides)
         comparison = explained.comparison
@@ -155,12 +157,21 @@ class Reconciler:
             versions=versions(),
         )
 
-    def _look(self, definition: Definition, generation: Generation, sides: Sides, batches: Sequence[Batch]) -> Looked:
+    def _look_without_merging(self, sides: Sides, other: bool) -> Looked | None:
+        """Reads both sides whole, and finds them equal without merging what is not folded yet."""
+        changed = (sides.run.result or {}).get("changed")
+        compared = None if other or changed else equal_without_merging(sides)
+        if compared is None:
+            return None
+        self.progress.note(f"compared the stream with the batch as of txid {sides.frontier} without merging")
+        rows = SideFacts(compared.stream.rows, duplicate_keys=0, null_keys=0 if sides.key else None)
+        return Looked(Explained(compared), rows, rows, scanned_at=None, scanned_to=sides.frontier)
+
+    def _look(self, definition: Definition, sides: Sides, batches: Sequence[Batch], other: bool) -> Looked:
         """Reads both sides whole, and where they differ, what is behind it."""
         non_negative = definition.pipeline.checks.non_negative
         stream, batch = (Counted(rows, sides.key, non_negative) for rows in (sides.stream(), sides.batch()))
         changed = (sides.run.result or {}).get("changed") or {}
-        other = generation.definition_hash != definition.hash
         self.progress.note(f"comparing the stream with the batch as of txid {sides.frontier}")
         with find(stream.rows, batch.rows, sides.key, options_of(definition)) as found:
             self._require_unaltered(definition, sides, found)

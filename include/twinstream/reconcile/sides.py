@@ -14,7 +14,7 @@ from twinstream.ledger import Run
 from twinstream.operators.base import Operator
 from twinstream.pipeline import Definition
 from twinstream.reconcile.key import result_key
-from twinstream.runtime.read import REPAIR, UNDO, View, partial_rows, state_rows, view_of
+from twinstream.runtime.read import REPAIR, UNDO, View, partial_rows, state_rows, unmerged_states, view_of
 from twinstream.sinks.delta import DeltaStore
 
 if TYPE_CHECKING:
@@ -58,6 +58,10 @@ class Sides:
         """The result as the stream serves it."""
         states = state_rows(self.spark, self.definition, self.columns, self.store, self.view)
         return self.operator.present(self.scope.of_states(states))
+
+    def unmerged(self) -> DataFrame:
+        """The states that the stream's result is made of: those of the base, and the partials after it."""
+        return unmerged_states(self.spark, self.definition, self.columns, self.store, self.view)
 
     def batch(self) -> DataFrame:
         """The result as the batch says it is."""

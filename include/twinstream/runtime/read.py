@@ -119,8 +119,15 @@ def state_rows(
     spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
 ) -> DataFrame:
     """The merged state rows of a view, late rows left out."""
-    operator = definition.pipeline.operator
-    state = operator.state_columns(columns)
+    states = unmerged_states(spark, definition, columns, store, view)
+    return definition.pipeline.operator.merge(states) if view.partial_files else states
+
+
+def unmerged_states(
+    spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
+) -> DataFrame:
+    """The state rows of the base and of the partials after it, late rows left out: a key may have several."""
+    state = definition.pipeline.operator.state_columns(columns)
     frames = []
     if view.partial_files:
         frames.append(partial_rows(spark, definition, columns, store, view).select(*state))
@@ -128,10 +135,7 @@ def state_rows(
         frames.append(spark.read.schema(_ddl(state)).parquet(*_paths(store, view.base_files)))
     if not frames:
         return spark.createDataFrame([], _ddl(state))
-    if len(frames) == 1 and not view.partial_files:
-        return frames[0]
-    together = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
-    return operator.merge(together)
+    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
 def partial_rows(

@@ -40,5 +40,5 @@ def add(home: Home, name: str, row: Any, **values: str) -> None:
     folder = str(table_of(home, name).folder)
     rows = home.spark.read.format("delta").load(folder).where(is_row(row)).limit(1)
     for column, value in values.items():
-        rows = rows.withColumn(column, F.lit(value))
+        rows = rows.withColumn(column, F.lit(value).cast(rows.schema[column].dataType))
     rows.write.format("delta").mode("append").save(folder)
