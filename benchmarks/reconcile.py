@@ -145,7 +145,8 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
     states = ["page", "window_start", "views", "spend"]
     folded = _table(spark, arguments.rows, "folded", lambda rows: rows.select(*states))
     share = {"tenth": 10, "hundredth": 100}
-    chosen = {name: F.pmod(F.xxhash64(*KEY), F.lit(every)) == 0 for name, every in share.items()}
+    several = F.col("views") > 1  # what is not folded yet is one view of them, and no row has none
+    chosen = {name: (F.pmod(F.xxhash64(*KEY), F.lit(every)) == 0) & several for name, every in share.items()}
     less = F.when(chosen["tenth"], 1).otherwise(0)
     before = [(F.col("views") - less).alias("views"), (F.col("spend") - less).cast("decimal(38,2)").alias("spend")]
     base = _table(spark, arguments.rows, "base", lambda rows: rows.select(*KEY, *before))
@@ -156,11 +157,10 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
     }
     fingerprint = lambda rows: linear_fingerprint(rows, operator)  # noqa: E731
     kept = digest(folded, shape_of(folded.schema, KEY)), fingerprint(folded)
-    unmerged = base.unionByName(partials["tenth"])
-    merged = operator.merge(unmerged)
+    merged = operator.merge(base.unionByName(partials["tenth"]))
 
     def without_merging() -> None:
-        assert compare_unmerged(unmerged, folded, operator, KEY, *kept) is not None
+        assert compare_unmerged([partials["tenth"], base], folded, operator, KEY, *kept) is not None
 
     ways: dict[str, Callable[[], object]] = {
         FOLDED: lambda: compare(folded, folded, KEY),

@@ -11,7 +11,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PRIMES = (2_147_483_647, 2_147_483_629, 2_147_483_587, 2_147_483_579)
 """The largest below 2^31: the product of two remainders fits into 64 bits with its sign."""
+_FACTOR = (1 << 31) - 1
+"""The bits of a hash that a value is multiplied by: other ones for each prime."""
 _PACKED = struct.Struct("<H4I")
 _START = "window_start"
 Parts = tuple[int, int, int, int]
@@ -41,6 +43,8 @@ class LinearFingerprint:
 
     shape: str
     buckets: Mapping[int, Parts]
+    unclear: int = field(default=0, compare=False)
+    """Rows that it could take for others: with a null, or without a number of rows that is at least 1."""
 
     def __add__(self, other: LinearFingerprint) -> LinearFingerprint:
         return self._with(other, 1)
@@ -59,14 +63,16 @@ class LinearFingerprint:
 
     def to_json(self) -> str:
         """The fingerprint as the ledger keeps it."""
-        return canonical_json({"shape": self.shape, "linear": base64.b85encode(self._packed()).decode()})
+        packed = base64.b85encode(self._packed()).decode()
+        return canonical_json({"shape": self.shape, "linear": packed, "unclear": self.unclear})
 
     @classmethod
     def from_json(cls, text: str) -> LinearFingerprint:
         """The fingerprint that `to_json` wrote."""
         value = json.loads(text)
         packed = base64.b85decode(value["linear"])
-        return cls(value["shape"], {number: (a, b, c, d) for number, a, b, c, d in _PACKED.iter_unpack(packed)})
+        buckets: dict[int, Parts] = {number: (a, b, c, d) for number, a, b, c, d in _PACKED.iter_unpack(packed)}
+        return cls(value["shape"], buckets, value["unclear"])
 
     def _packed(self) -> bytes:
         return b"".join(_PACKED.pack(number, *parts) for number, parts in sorted(self.buckets.items()))
@@ -83,7 +89,7 @@ class LinearFingerprint:
             a, b, c, d = ((x + sign * y) % p for x, y, p in zip(ours, theirs, PRIMES, strict=True))
             if a or b or c or d:
                 made[number] = (a, b, c, d)
-        return LinearFingerprint(self.shape, made)
+        return LinearFingerprint(self.shape, made, self.unclear + sign * other.unclear)
 
 
 def linear_measures(operator: Operator) -> tuple[str, ...]:
@@ -118,16 +124,30 @@ def linear_fingerprint(rows: DataFrame, operator: Operator) -> LinearFingerprint
     terms: list[Column] = [F.lit(0).cast("bigint")] * len(PRIMES)
     for place, name in enumerate(measures):
         for number, prime in enumerate(PRIMES):
-            pair = number // 2
+            pair, half = divmod(number, 2)
             chain = F.xxhash64(("first", "second")[pair], F.lit(_name_hash(name)).cast("bigint"))
+            factor = F.shiftright(chain, 32 * half).bitwiseAND(F.lit(_FACTOR).cast("bigint"))
             modulus = F.lit(prime).cast("bigint")
-            factor = F.pmod(chain, modulus)
-            terms[number] += F.pmod(factor * F.pmod(F.col(f"r{2 * place + pair}"), modulus), modulus)
+            terms[number] += factor * (F.col(f"r{2 * place + pair}") % modulus) % modulus
     sums = [F.sum(term) for term in terms]
+    unclear = F.count(F.when(_unclear(operator, places), F.lit(1)))
     with few_partitions(rows.sparkSession):
-        found = hashes.groupBy(bucket(F.col(KEY_HASH)).alias("bucket")).agg(*sums).collect()
-    made = {row[0]: tuple(total % prime for total, prime in zip(row[1:], PRIMES, strict=True)) for row in found}
-    return LinearFingerprint(_text(shape), {number: parts for number, parts in made.items() if any(parts)})
+        found = hashes.groupBy(bucket(F.col(KEY_HASH)).alias("bucket")).agg(unclear, *sums).collect()
+    made = {row[0]: tuple(total % prime for total, prime in zip(row[2:], PRIMES, strict=True)) for row in found}
+    buckets = {number: parts for number, parts in made.items() if any(parts)}
+    return LinearFingerprint(_text(shape), buckets, sum(row[1] for row in found))
+
+
+def _unclear(operator: Operator, places: Mapping[str, str]) -> Column:
+    """Whether the fingerprint could take a row for another one, or for none."""
+    from pyspark.sql import functions as F
+
+    measures: list[Mapping[str, object]] = operator.canonical()["measures"]  # type: ignore[assignment]
+    rows = [str(one["name"]) for one in measures if one["measure"] == "count" and one["column"] is None]
+    unclear = F.col(places[rows[0]]) < 1 if rows else F.lit(True)
+    for place in places.values():
+        unclear = unclear | F.col(place).isNull()
+    return unclear
 
 
 def _remainder(value: Column, type_: DataType, pair: int) -> Column:
@@ -156,4 +176,4 @@ def _name_hash(name: str) -> int:
 
 
 def _text(shape: Shape) -> str:
-    return f"linear {shape.text}"
+    return f"linear form 2 {shape.text}"

@@ -59,8 +59,8 @@ class Sides:
         states = state_rows(self.spark, self.definition, self.columns, self.store, self.view)
         return self.operator.present(self.scope.of_states(states))
 
-    def unmerged(self) -> DataFrame:
-        """The states that the stream's result is made of: those of the base, and the partials after it."""
+    def unmerged(self) -> list[DataFrame]:
+        """The states that the stream's result is made of: the partials, and the base before them."""
         return unmerged_states(self.spark, self.definition, self.columns, self.store, self.view)
 
     def batch(self) -> DataFrame:

@@ -9,12 +9,13 @@ where anything differs, rows are looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import add
 from typing import TYPE_CHECKING
 
-from twinstream.batch.recompute import observed_values
-from twinstream.operators.base import Operator, col
+from twinstream.operators.base import Operator
 from twinstream.reconcile.compare import equal_comparison
 from twinstream.reconcile.digests import BucketDigests, digest
 from twinstream.reconcile.linear import LinearFingerprint, linear_fingerprint, linear_measures
@@ -24,9 +25,7 @@ from twinstream.reconcile.shape import shape_of
 from twinstream.reconcile.sides import Sides
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
-
-UNCLEAR = "unclear"
+    from pyspark.sql import DataFrame
 
 
 def equal_without_merging(sides: Sides) -> Comparison | None:
@@ -41,7 +40,7 @@ def equal_without_merging(sides: Sides) -> Comparison | None:
 
 
 def compare_unmerged(
-    states: DataFrame,
+    states: Sequence[DataFrame],
     batch: DataFrame,
     operator: Operator,
     key: Sequence[str],
@@ -50,16 +49,12 @@ def compare_unmerged(
 ) -> Comparison | None:
     """That states, were they merged, would be the batch result of these fingerprints; None where rows have to tell."""
     started = time.monotonic()
-    states, unclear_states = _watched(states, operator)
-    batch, unclear_rows = _watched(batch, operator)
     with ThreadPoolExecutor(1) as beside:
         table = beside.submit(digest, batch, shape_of(batch.schema, key))
-        streamed = linear_fingerprint(states, operator)
+        streamed = reduce(add, (linear_fingerprint(some, operator) for some in states))
         found = table.result()
-    # What was not counted is taken for unclear.
-    if any(observed_values(seen).get(UNCLEAR, 1) for seen in (unclear_states, unclear_rows)):
-        return None
-    if found.hexdigest != kept.hexdigest or streamed.hexdigest != expected.hexdigest:
+    same = found.hexdigest == kept.hexdigest and streamed.hexdigest == expected.hexdigest
+    if not same or streamed.unclear or expected.unclear:
         return None
     seconds = time.monotonic() - started
     rows, mark = found.rows, found.hexdigest
@@ -70,26 +65,4 @@ def _is_enough(sides: Sides) -> bool:
     """Whether there is something to merge, and nothing is asked that only merged rows can answer."""
     checks = sides.definition.pipeline.checks
     asks_rows = bool(checks.tolerance or checks.exclude or checks.non_negative or sides.scope)
-    return bool(sides.view.partial_files) and not asks_rows and _row_count(sides.operator) is not None
-
-
-def _row_count(operator: Operator) -> str | None:
-    """The measure that is at least 1 in every row, without which a row of zeros is like no row at all."""
-    if not linear_measures(operator):
-        return None
-    measures: list[Mapping[str, object]] = operator.canonical()["measures"]  # type: ignore[assignment]
-    return next((str(one["name"]) for one in measures if one["measure"] == "count" and not one.get("column")), None)
-
-
-def _watched(rows: DataFrame, operator: Operator) -> tuple[DataFrame, Observation]:
-    """The rows, and how many of them a fingerprint could take for others: counted when the rows are read."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
-
-    number = _row_count(operator)
-    assert number is not None
-    unclear = col(number) < 1
-    for name in (*operator.keys, *(["window_start"] if operator.window else []), *linear_measures(operator)):
-        unclear = unclear | col(name).isNull()
-    seen = Observation()
-    return rows.observe(seen, F.count(F.when(unclear, F.lit(1))).alias(UNCLEAR)), seen
+    return bool(sides.view.partial_files and linear_measures(sides.operator)) and not asks_rows

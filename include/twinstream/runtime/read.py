@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from twinstream.errors import LedgerSinkMismatch, Refused
@@ -119,23 +120,22 @@ def state_rows(
     spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
 ) -> DataFrame:
     """The merged state rows of a view, late rows left out."""
-    states = unmerged_states(spark, definition, columns, store, view)
-    return definition.pipeline.operator.merge(states) if view.partial_files else states
+    frames = unmerged_states(spark, definition, columns, store, view)
+    together = reduce(lambda one, other: one.unionByName(other), frames)
+    return definition.pipeline.operator.merge(together) if view.partial_files else together
 
 
 def unmerged_states(
     spark: SparkSession, definition: Definition, columns: Mapping[str, str], store: DeltaStore, view: View
-) -> DataFrame:
-    """The state rows of the base and of the partials after it, late rows left out: a key may have several."""
+) -> list[DataFrame]:
+    """The state rows of the partials, late rows left out, and of the base before them: a key may have several."""
     state = definition.pipeline.operator.state_columns(columns)
     frames = []
     if view.partial_files:
         frames.append(partial_rows(spark, definition, columns, store, view).select(*state))
     if view.base_files:
         frames.append(spark.read.schema(_ddl(state)).parquet(*_paths(store, view.base_files)))
-    if not frames:
-        return spark.createDataFrame([], _ddl(state))
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return frames or [spark.createDataFrame([], _ddl(state))]
 
 
 def partial_rows(
