@@ -139,7 +139,7 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
     from twinstream.reconcile.digests import digest
     from twinstream.reconcile.linear import linear_fingerprint
     from twinstream.reconcile.shape import shape_of
-    from twinstream.reconcile.unmerged import compare_unmerged
+    from twinstream.reconcile.unmerged import compare_unmerged, merges_well
 
     operator = Aggregate(["page"], fixed("1 minute"), {"views": count(), "spend": sum_("amount")})
     states = ["page", "window_start", "views", "spend"]
@@ -159,7 +159,10 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
     kept = digest(folded, shape_of(folded.schema, KEY)), fingerprint(folded)
     merged = operator.merge(base.unionByName(partials["tenth"]))
 
+    some = base.inputFiles()[0]
+
     def without_merging() -> None:
+        assert merges_well(partials["tenth"].unionByName(spark.read.parquet(some)), operator)
         assert compare_unmerged([partials["tenth"], base], folded, operator, KEY, *kept) is not None
 
     ways: dict[str, Callable[[], object]] = {

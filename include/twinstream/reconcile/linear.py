@@ -103,13 +103,18 @@ def linear_measures(operator: Operator) -> tuple[str, ...]:
     return tuple(measure["name"] for measure in measures)
 
 
+def linear_key(operator: Operator) -> list[str]:
+    """The columns by which states are merged."""
+    return [*operator.keys, *([_START] if operator.window else [])]
+
+
 def linear_fingerprint(rows: DataFrame, operator: Operator) -> LinearFingerprint:
     """The fingerprint of state rows, merged or not, or of result rows: for counts and sums the numbers are the same."""
     from pyspark.sql import functions as F
 
     measures = linear_measures(operator)
     assert measures, "only counts and sums have a linear fingerprint"
-    key = [*operator.keys, *([_START] if operator.window else [])]
+    key = linear_key(operator)
     shape = shape_of(rows.select(*map(col, (*key, *measures))).schema, key)
     places = cells(shape)
     keys = [F.col(places[name]) for name in key]

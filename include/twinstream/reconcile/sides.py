@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,9 +59,10 @@ class Sides:
         states = state_rows(self.spark, self.definition, self.columns, self.store, self.view)
         return self.operator.present(self.scope.of_states(states))
 
-    def unmerged(self) -> list[DataFrame]:
-        """The states that the stream's result is made of: the partials, and the base before them."""
-        return unmerged_states(self.spark, self.definition, self.columns, self.store, self.view)
+    def unmerged(self, base_files: int | None = None) -> list[DataFrame]:
+        """The states that the stream's result is made of: the partials, and the base before them, or a part of it."""
+        view = replace(self.view, base_files=self.view.base_files[:base_files])
+        return unmerged_states(self.spark, self.definition, self.columns, self.store, view)
 
     def batch(self) -> DataFrame:
         """The result as the batch says it is."""
