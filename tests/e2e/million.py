@@ -2,7 +2,7 @@
 
 Too long for every run of the tests, so it is a command of its own:
 
-    .venv/bin/python -m tests.e2e.million [--events 1000000] [--folder FOLDER]
+    .venv/bin/python -m tests.e2e.million [--events 1000000] [--late side,keep] [--batches 1000,37000,1000000]
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def main() -> int:
         "--seed", "7", "--events-per-file", "1000",
     )  # fmt: skip
     wrong = 0
-    for late in ("side", "keep"):
+    for late in arguments.late.split(","):
         by_batch = set()
-        for batch in BATCHES:
+        for batch in map(int, arguments.batches.split(",")):
             expected = None
             by_group = set()
             for group in GROUPS if late == "side" else (None,):
@@ -98,6 +98,8 @@ def _mark(rows: list[tuple[str, ...]]) -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--late", default="side,keep", help="What happens to late records.")
+    parser.add_argument("--batches", default=",".join(map(str, BATCHES)), help="Batch sizes.")
     parser.add_argument("--folder", help="Where to work, and leave the source behind.")
     return parser.parse_args()
 
