@@ -159,10 +159,10 @@ def _linear(spark, arguments: argparse.Namespace) -> list[str]:
     kept = digest(folded, shape_of(folded.schema, KEY)), fingerprint(folded)
     merged = operator.merge(base.unionByName(partials["tenth"]))
 
-    some = base.inputFiles()[0]
+    some = spark.read.schema(base.schema).parquet(base.inputFiles()[0])
 
     def without_merging() -> None:
-        assert merges_well(partials["tenth"].unionByName(spark.read.parquet(some)), operator)
+        assert merges_well(partials["tenth"].unionByName(some), operator)
         assert compare_unmerged([partials["tenth"], base], folded, operator, KEY, *kept) is not None
 
     ways: dict[str, Callable[[], object]] = {
@@ -322,8 +322,8 @@ def _table_of_growth(growth: dict[str, dict[int, Cost]]) -> list[str]:
 
 def _report(lines: list[str], costs, growth, arguments: argparse.Namespace) -> None:
     head = [
-        f"Printed by `.venv/bin/python benchmarks/reconcile.py --rows {arguments.rows}` on {os.cpu_count()} cores: "
-        f"{arguments.rows:,} rows,",
+        f"Printed by `.venv/bin/python benchmarks/reconcile.py --rows {arguments.rows} --repeat {arguments.repeat}` on "
+        f"{os.cpu_count()} cores: {arguments.rows:,} rows,",
         f"6 columns, Delta tables, driver heap 1 GB, median of {arguments.repeat} turns (datacompy: one).",
         "",
     ]

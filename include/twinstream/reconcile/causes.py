@@ -83,13 +83,14 @@ def explain(
 
 
 def keys_of(found: Found, key: Sequence[str]) -> DataFrame:
-    """The keys of the differing rows as a table."""
+    """The keys of the differing rows as a table at hand, for it is looked at again and again."""
     from pyspark.sql import functions as F
 
     assert found.rows is not None
     row = F.coalesce("stream", "batch")
     places = {name: f"c{place}" for place, name in enumerate(found.shape.names)}
-    return found.rows.select(*(row.getField(places[name]).alias(name) for name in key)).distinct()
+    keys = found.rows.select(*(row.getField(places[name]).alias(name) for name in key)).distinct()
+    return keys.sparkSession.createDataFrame(keys.toArrow(), schema=keys.schema)
 
 
 class _affected:

@@ -121,7 +121,7 @@ def linear_fingerprint(rows: DataFrame, operator: Operator) -> LinearFingerprint
     hashes = comparable_rows(rows, shape).withColumns(
         {
             "first": F.xxhash64(KEY_HASH, *nulls(keys)),
-            "second": F.xxhash64(F.lit(SEED), *nulls(keys), *keys),
+            "second": F.xxhash64(F.lit(SEED), KEY_HASH, *nulls(keys)),
             **{f"r{number}": _remainder(F.col(places[name]), shape.columns[name], pair)
                for number, (name, pair) in enumerate((name, pair) for name in measures for pair in (0, 1))},
         }
