@@ -25,7 +25,7 @@ from tests.kafka.test_plan import everything, offsets
 from tests.kafka.topic import Topic
 from twinstream.engine import DrainRequest
 from twinstream.errors import Fenced
-from twinstream.runtime import stopping
+from twinstream.runtime import continuous, stopping
 from twinstream.runtime.continuous import ASKED, ContinuousRequest
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.supervision import begin, end, look, streaming
@@ -111,7 +111,7 @@ def test_a_drain_that_is_asked_to_stop_ends_at_a_frontier_and_the_query_goes_on_
 
 def test_a_stop_ends_those_who_stand_by_too_and_nobody_who_starts_later(home: KafkaHome, topic: Topic) -> None:
     topic.send([event(0)], 0)
-    with running_and_waiting(home) as (first, second):
+    with running_and_waiting(home) as (first, second, _):
         home.engine().stop("page_views", "both of you")
         first.wait()
         second.wait()
@@ -125,7 +125,7 @@ def test_one_that_stands_by_for_a_generation_that_was_replaced_does_not_stream_i
     home: KafkaHome, topic: Topic
 ) -> None:
     topic.send([event(0)], 0)
-    with running_and_waiting(home) as (first, second):
+    with running_and_waiting(home) as (first, second, _):
         engine = home.engine()
         definition = engine.definition("page_views")
         built = engine.ledger.generations.build("page_views", definition.hash, "{}")
@@ -135,6 +135,35 @@ def test_one_that_stands_by_for_a_generation_that_was_replaced_does_not_stream_i
         first.wait()
     assert isinstance(second.error, Fenced)
     assert "has taken the place of generation 1" in str(second.error)
+
+
+def test_one_that_stands_by_rehearses_and_leaves_nothing_of_it(home: KafkaHome, topic: Topic) -> None:
+    topic.send([event(0)], 0)
+    with running_and_waiting(home) as (_, second, told):
+        ledger = home.engine().ledger
+        attempts, table = ledger.attempts.newest(1), files(home)
+        until(lambda: "ready to take page_views over" in told)
+        until(lambda: len(checkpoints(home)) == 1)
+        assert (ledger.attempts.newest(1), files(home)) == (attempts, table)
+        assert epoch(home) == 1
+    assert second.error is None
+
+
+def test_one_that_cannot_rehearse_stands_by_all_the_same(
+    home: KafkaHome, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no room for a rehearsal")
+
+    monkeypatch.setattr(continuous, "rehearse", fails)
+    topic.send([event(0)], 0)
+    with running_and_waiting(home) as (first, second, told):
+        until(lambda: "a take-over could not be rehearsed: no room for a rehearsal" in told)
+        first.stop.set()
+        first.wait()
+        topic.send([event(1)], 0)
+        until(lambda: emitted(home) == 2)
+    assert second.error is None
 
 
 @pytest.mark.parametrize("way", ["killed", "hung"])
@@ -207,8 +236,8 @@ def test_a_runner_under_supervision_tells_there_why_it_could_not_start(home: Kaf
 
 
 @contextmanager
-def running_and_waiting(home: KafkaHome) -> Iterator[tuple[Streaming, Streaming]]:
-    """One that has committed a record, and one that stands by."""
+def running_and_waiting(home: KafkaHome) -> Iterator[tuple[Streaming, Streaming, list[str]]]:
+    """One that has committed a record, one that stands by, and what that one said."""
     told: list[str] = []
 
     class Waiting(Progress):
@@ -219,13 +248,18 @@ def running_and_waiting(home: KafkaHome) -> Iterator[tuple[Streaming, Streaming]
         until(lambda: emitted(home) == 1)
         with Streaming(home, STANDBY, Waiting()) as second:
             until(lambda: bool(told))
-            yield first, second
+            yield first, second, told
 
 
 def comes_on(home: KafkaHome) -> None:
     """Waits for two more txids."""
     known = frontier(home)
     until(lambda: frontier(home) > known + 1)
+
+
+def files(home: KafkaHome) -> set[Path]:
+    """All that is in the pipeline's tables."""
+    return set((home.folder / "tables").rglob("*"))
 
 
 def epoch(home: KafkaHome) -> int:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twinstream.errors import Fenced, LeaseHeld, ProcessingFailed, TwinstreamError
@@ -23,10 +24,12 @@ from twinstream.ledger.generations import CURRENT
 from twinstream.ledger.runs import CONTINUOUS, Run
 from twinstream.pipeline import Definition
 from twinstream.runtime.drain import Drained, Runner
+from twinstream.runtime.explain import one_line
 from twinstream.runtime.plan import LedgerHistory
 from twinstream.runtime.progress import Progress
 from twinstream.runtime.query import Facts, logged, logged_offsets, watch
 from twinstream.runtime.rate import GROWTH
+from twinstream.runtime.rehearse import rehearse
 from twinstream.runtime.stopping import Stops
 from twinstream.sources.base import Places
 from twinstream.sources.kafka.source import KafkaSource
@@ -106,6 +109,7 @@ class Continuous:
         self._behind: int | None = None
         self._pace = 0.0
         self._epoch: int | None = None
+        self._rehearsed = False
 
     def run(self, runner: Runner) -> Drained:
         """Runs until it is asked to stop; what is planned by then is committed."""
@@ -123,7 +127,26 @@ class Continuous:
     def _stands_by(self) -> bool:
         """Whether to go on waiting for the lease of another runner."""
         self._require_current()
+        self._rehearse()
         return not self._is_over()
+
+    def _rehearse(self) -> None:
+        """Once, as soon as there is a committed txid to do it with; who cannot rehearse stands by all the same."""
+        history = self._history()
+        frontier, holder = history.generation.frontier, self.ledger.leases.holder(self.generation.id)
+        if self._rehearsed or not frontier or holder is None:
+            return
+        self._rehearsed = True
+        folder = self._new_checkpoint(holder[1])
+        try:
+            [newest] = self.ledger.batches.get(self.generation.id, frontier, frontier)
+            rehearse(self.spark(), self.definition, self.places, newest, history, folder)
+            self.progress.note(f"ready to take {self.definition.name} over")
+        except Exception as error:
+            self.progress.note(f"a take-over could not be rehearsed: {one_line(error)}")
+        finally:
+            with durable("continuous.forget"):
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _require_current(self) -> None:
         if self.ledger.generations.get(self.generation.id).state != CURRENT:
@@ -174,7 +197,8 @@ class Continuous:
                     raise
 
         self._ended, self._last = False, Done()
-        self._checkpoint = self._checkpoints / f"{self._epoch}-{secrets.token_hex(4)}"
+        assert self._epoch is not None
+        self._checkpoint = self._new_checkpoint(self._epoch)
         self._forget_checkpoints()
         rows = self.source.stream(self.spark(), self.places, self._history(), self.most_records)
         writer = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(self._checkpoint))
@@ -198,6 +222,9 @@ class Continuous:
             )
         self.most_records = size or self.most_records
         return size is not None and not self._is_over()
+
+    def _new_checkpoint(self, epoch: int) -> Path:
+        return self._checkpoints / f"{epoch}-{secrets.token_hex(4)}"
 
     def _forget_checkpoints(self) -> None:
         """Those of runs that were killed too, but of no later epoch: one that wakes up leaves its successor alone."""

@@ -148,11 +148,13 @@ class Runner:
             try:
                 return self._ledger.leases.acquire(self._generation, holder, self._options.lease_seconds, self.is_dead)
             except LeaseHeld as error:
-                if time.monotonic() >= deadline or not self.waits():
+                if time.monotonic() >= deadline:
                     raise
                 if error.what != told:
                     told = error.what
                     self._progress.note(told)
+                if not self.waits():
+                    raise
                 time.sleep(min(1.0, max(0.05, deadline - time.monotonic())))
 
     def _release(self, lease: Lease) -> None:
