@@ -2,10 +2,10 @@
 
 .venv/bin/python benchmarks/standby.py [--lease 10] [--rounds 3]
 
-Cold: nothing is up; a process is started when the first one fails. Warm: a process waits for the lease with Spark up, and
-does everything for the first time when it has it. Hot: `twinstream continuous --standby`, which has rehearsed that. The
-first one is killed (on the same machine, where that is seen at once), or hangs (SIGSTOP), which only its lease can tell.
-Records keep coming all the time.
+Cold: nothing is up; a process is started when the first one fails. Warm: a process waits for the lease with Spark up,
+and does everything for the first time when it has it. Hot: `twinstream continuous --standby`, which has rehearsed that.
+The first one is killed (on the same machine, where that is seen at once), or hangs (SIGSTOP), which only its lease can
+tell. Records keep coming all the time.
 """
 
 from __future__ import annotations

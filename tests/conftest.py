@@ -83,7 +83,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     """One small local Spark with Delta for the whole run."""
     from pyspark.sql import SparkSession
 
-    from twinstream.classes import driver_settings
+    from twinstream.driver import driver_settings
     from twinstream.spark import CLASSIC_SETTINGS
 
     jars = sorted(JARS.glob("*.jar"))

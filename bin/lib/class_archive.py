@@ -1,4 +1,4 @@
-"""Makes the archive of Java classes that include/twinstream/classes.py names: `class_archive.py JARS ARCHIVE`.
+"""Makes the archive of Java classes that include/twinstream/driver.py names: `class_archive.py JARS ARCHIVE`.
 
 A small Spark does once what pipelines do all the time, and Java writes down on its way out which classes that took.
 """

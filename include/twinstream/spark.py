@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twinstream.classes import driver_settings
+from twinstream.driver import driver_settings
 from twinstream.errors import EnvironmentMissing
 from twinstream.settings import TIME_ZONE, Settings
 from twinstream.shipping import engine_zip

@@ -14,7 +14,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 from airflow.sdk.exceptions import AirflowFailException
 
-from twinstream.classes import driver_settings
+from twinstream.driver import driver_settings
 from twinstream.spark import LOCAL_SETTINGS, find_jars
 from twinstream_airflow.running import guard
 from twinstream_airflow.running.entry_points import entry_point

@@ -1,4 +1,4 @@
-"""The archive of Java's classes: used where it fits, and no trouble where it does not."""
+"""The Java of a local driver: an archive where it fits, no trouble where it does not, and one garbage collector."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import JARS
-from twinstream.classes import ARCHIVE, driver_settings
+from twinstream.driver import ARCHIVE, driver_settings
 from twinstream.spark import require_java
 
 OPTIONS = "spark.driver.extraJavaOptions"
@@ -48,6 +48,7 @@ def test_settings_name_the_jars_and_the_archive_if_it_is_there(tmp_path: Path, f
     place.mkdir()
     jars = [str(place / "a.jar"), str(place / "b.jar")]
     found = driver_settings(jars)
+    assert OPTIONS not in found, "the tests choose the collector"
     if ":" in folder:
         assert found == {"spark.jars": ",".join(jars)}
         return
@@ -58,3 +59,15 @@ def test_settings_name_the_jars_and_the_archive_if_it_is_there(tmp_path: Path, f
     named = driver_settings(jars).get(OPTIONS)
     assert (named is None) == ('"' in folder)
     assert named is None or shlex.split(named)[0] == f"-XX:SharedArchiveFile={place / ARCHIVE}"
+
+
+def test_java_starts_with_one_collector_whoever_chose_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    jars = [str(next(JARS.glob("*.jar")))]
+    collectors = set()
+    for chosen in ("", "-Xmx64m -XX:+UseSerialGC", "-XX:+UseG1GC"):
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", chosen)
+        options = shlex.split(driver_settings(jars)[OPTIONS])
+        started = java(*options, "-Xlog:gc", "-cp", jars[0])
+        assert started.returncode == 0, started.stderr
+        collectors.add(started.stdout.split("Using ")[1].splitlines()[0])
+    assert collectors == {"Parallel", "Serial", "G1"}
