@@ -11,24 +11,22 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from twinstream.errors import SourceUnreadable
+from twinstream.sources.json_shape import Shape
 
 NOT_PLANNED = "It belongs to no txid yet; everything planned before it is unaffected."
-_CHUNK = 1 << 20
+_CHUNK = 1 << 19
 _BLANK = b" \t\r"
 _BOM = b"\xef\xbb\xbf"
 _READING = (OSError, EOFError, zlib.error)
 """What reading a plain or a compressed file can raise."""
-_NEWLINE, _OPEN, _CLOSE, _RETURN, _POINT, _MINUS, _EXPONENT = b"\n{}\r.-e"
-_ODD_STARTS = b" \t\r\n[\xef"
-_DIGITS = b"0123456789"
-_ZONES = b"Z+-"
-_ENDS = b',}] \t\r\n"'
+_NEWLINE = ord("\n")
 _LONGEST = 16 << 20
 """A line of more bytes is left to the careful reader."""
 _SAMPLE_BYTES = 1 << 16
@@ -52,8 +50,10 @@ def fingerprint(path: Path) -> str:
     import xxhash
 
     digest = xxhash.xxh3_128()
-    for chunk in _chunks(path):
-        digest.update(chunk)
+    buffer = memoryview(bytearray(_CHUNK))
+    with _opened(path) as file:
+        while size := file.readinto(buffer):
+            digest.update(buffer[:size])
     return digest.hexdigest()
 
 
@@ -64,24 +64,29 @@ def scan_json_lines(path: Path, nested: bool, scale: int | None = None) -> Scan:
     """
     if path.name.endswith(".gz"):
         return Scan(_count_slowly(path), fingerprint(path), plain=False)
+    import numpy as np
     import xxhash
 
     digest = xxhash.xxh3_128()
-    shape: _Shape | None = _Shape(nested, scale)
-    rest = b""
-    for chunk in _chunks(path):
-        digest.update(chunk)
-        if shape is None:
-            continue
-        block = rest + chunk
-        cut = block.rfind(b"\n") + 1
-        rest = block[cut:]
-        if len(rest) > _LONGEST:
-            shape = None
-        elif cut:
-            shape.add(block[:cut])
-    if shape is not None and rest:
-        shape.add(rest + b"\n")
+    most = _LONGEST + _CHUNK
+    letters = np.empty(most, np.uint8)
+    buffer = memoryview(letters.data)
+    shape: Shape | None = Shape(nested, scale, most)
+    held = 0
+    with _opened(path) as file:
+        while size := file.readinto(buffer[held : held + _CHUNK]):
+            end = held + size
+            digest.update(buffer[held:end])
+            if shape is None:
+                continue
+            cut = shape.add(letters[:end])
+            held = end - cut
+            letters[:held] = letters[cut:end]
+            if held > _LONGEST:
+                shape, held = None, 0
+    if shape is not None and held:
+        letters[held] = _NEWLINE
+        shape.add(letters[: held + 1])
     if shape is not None and shape.plain():
         return Scan(shape.lines, digest.hexdigest(), plain=True, fits=shape.fits)
     return Scan(_count_slowly(path), digest.hexdigest(), plain=False)
@@ -105,104 +110,6 @@ def sample_json(path: Path) -> list[dict[str, Any]]:
     except _READING as error:
         raise unreadable(path, error) from error
     return [record for line in lines if isinstance(record := _parse(line), dict)]
-
-
-class _Shape:
-    """How whole lines start and end, where braces close, and how many digits numbers have after the point."""
-
-    def __init__(self, nested: bool, scale: int | None) -> None:
-        self.lines = 0
-        self.fits = scale is not None
-        self._nested = nested
-        self._scale = scale or 0
-        self._closes = 0
-        self._closed_lines = 0
-        self._starts_well = True
-        self._balanced = True
-
-    def add(self, block: bytes) -> None:
-        """Looks at lines, each with its line feed."""
-        import numpy as np
-
-        # Jackson takes bytes with a zero in them for another encoding than UTF-8.
-        self._starts_well &= b"\0" not in block
-        letters = np.frombuffer(block, np.uint8)
-        ends = np.flatnonzero(letters == _NEWLINE)
-        self.lines += len(ends)
-        firsts = letters[np.concatenate(([0], ends[:-1] + 1))]
-        self._starts_well &= not _table(_ODD_STARTS)[firsts].any()
-        last = letters[ends - 1]
-        if (last == _RETURN).any():
-            last = np.where(last == _RETURN, letters[ends - 2], last)
-        self._closed_lines += int(np.count_nonzero(last == _CLOSE))
-        self._closes += int(np.count_nonzero(letters == _CLOSE))
-        if self._nested:
-            self._balanced &= _closes_line_by_line(letters, ends)
-        if self.fits:
-            self.fits = _few_digits(letters, self._scale)
-
-    def plain(self) -> bool:
-        """Whether the fast JSON reader gives one record a line and overlooks nothing behind an object.
-
-        In flat records nothing can follow an object if every closing brace ends its line; in nested ones every line
-        must end with a brace, and only there may all braces be closed.
-        """
-        if self._nested:
-            return self._starts_well and self._closed_lines == self.lines and self._balanced
-        return self._starts_well and self._closed_lines == self._closes
-
-
-def _closes_line_by_line(letters: Any, ends: Any) -> bool:
-    """All braces are closed at the end of every line, and nowhere before it."""
-    import numpy as np
-
-    closing = letters == _CLOSE
-    depths = np.cumsum((letters == _OPEN).astype(np.int64) - closing)
-    return not depths[ends].any() and int(np.count_nonzero(closing & (depths == 0))) == len(ends)
-
-
-def _few_digits(letters: Any, scale: int) -> bool:
-    """No number has more than `scale` digits after its point, or an exponent that could give it more.
-
-    What looks like a number in a text counts too, but not the seconds of a moment with its zone: a wrong alarm only
-    costs time.
-    """
-    import numpy as np
-
-    is_digit = _table(_DIGITS)
-    places = np.flatnonzero(letters[: len(letters) - scale - 1] == _POINT)
-    for step in range(1, scale + 2):
-        places = places[is_digit[letters[places + step]]]
-    places = places + scale + 1
-    while len(places):
-        places = places + 1
-        following = letters[places]
-        digits = is_digit[following]
-        if (~digits & ~_table(_ZONES)[following]).any():
-            return False
-        places = places[digits]
-    exponents = np.flatnonzero(letters == _MINUS) - 1
-    exponents = exponents[(exponents > 0) & (exponents < len(letters) - 2)]
-    exponents = exponents[(letters[exponents] | 0x20) == _EXPONENT]
-    before, after = letters[exponents - 1], letters[exponents + 2]
-    suspects = exponents[(is_digit[before] | (before == _POINT)) & is_digit[after]] + 2
-    while len(suspects):
-        suspects = suspects + 1
-        following = letters[suspects]
-        if _table(_ENDS)[following].any():
-            return False
-        suspects = suspects[is_digit[following]]
-    return True
-
-
-@cache
-def _table(letters: bytes) -> Any:
-    """Whether a letter is one of these, for all letters."""
-    import numpy as np
-
-    found = np.zeros(256, bool)
-    found[list(letters)] = True
-    return found
 
 
 def _count_slowly(path: Path) -> int:
@@ -231,11 +138,11 @@ def _parse(line: bytes) -> object:
         return None
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+@contextmanager
+def _opened(path: Path) -> Iterator[FileIO]:
     try:
         with path.open("rb", buffering=0) as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
+            yield file
     except OSError as error:
         raise unreadable(path, error) from error
 

@@ -24,7 +24,8 @@ def fits(folder: Path, text: str, scale: int | None = 2) -> bool:
     [
         '{"a":1}', '{"a":1.2}', '{"a":-1.25}', '{"a":"1.25"}', '{"a":1.25 }', '{"a":1e5}', '{"a":null}', "{}",
         '{"at":"2026-01-01T00:00:00.123456Z","a":1.25}', '{"at":"2026-01-01T00:00:00.123456+01:00"}',
-        '{"at":"2026-01-01T00:00:00.123456-05:00"}', '{"id":"0f3e-4512-9abc","a":1}', '{"page":"home-page.html"}',
+        '{"at":"2026-01-01T00:00:00.123456-05:00"}', '{"at":"2026-01-01 00:00:00.123456"}',
+        '{"id":"0f3e-4512-9abc","a":1}', '{"page":"home-page.html"}',
     ],
 )  # fmt: skip
 def test_numbers_with_few_digits_and_moments_fit(tmp_path: Path, record: str) -> None:
@@ -37,6 +38,7 @@ def test_numbers_with_few_digits_and_moments_fit(tmp_path: Path, record: str) ->
     [
         '{"a":1.255}', '{"a":"1.255"}', '{"a":1.2550}', '{"a":0.00000000001}', '{"a":1.255 }', '{"a":1e-5}',
         '{"a":15E-3}', '{"a":"1e-5"}', '{"a":1.e-5}', '{"a":1.234e1}', '{"a":[1.255]}', '{"a":1.255',
+        '{"1":69.113}', '{"a:1":69.113}', '{"7:": 69.113}', '{"at":"00:00:00.123456","a":69.113}', '[1,2]69.113',
     ],
 )  # fmt: skip
 def test_a_number_with_more_digits_does_not(tmp_path: Path, record: str) -> None:
