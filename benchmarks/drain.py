@@ -1,7 +1,8 @@
 """Draining against its peers, in one run on the same events: windowed counts and sums of JSON events into Delta.
 
 (a) one plain Spark batch job; (b) Structured Streaming with foreachBatch and MERGE over the same splits; (c) Structured
-Streaming's own stateful aggregation into a no-op sink; (d) Twinstream, with digests, accounting and ledger on.
+Streaming's own stateful aggregation into a no-op sink; (d) Twinstream, with digests, accounting and ledger on. Each
+has a driver of its own, and they take turns.
 
     .venv/bin/python benchmarks/drain.py [--events 5000000] [--txids 50] [--only a,d]
 """
@@ -9,11 +10,14 @@ Streaming's own stateful aggregation into a no-op sink; (d) Twinstream, with dig
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import shutil
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -36,22 +40,43 @@ def main() -> None:
     per_txid = arguments.events // arguments.txids
     home = scratch("drain") / f"{arguments.events}-{arguments.txids}"
     _prepare(home, arguments.events, per_txid)
-    spark = open_spark(home)
-    ways = _ways(spark, home, per_txid)
-    chosen = [name for name in ways if name in arguments.only.split(",")]
-    _warm_up(spark, chosen, home, per_txid)
+    chosen = [name for name in NAMES if name in arguments.only.split(",")]
+    drivers = {name: _start(name, home, per_txid) for name in chosen}
     times: dict[str, list[float]] = {name: [] for name in chosen}
     for turn in range(arguments.repeat):
-        for name in chosen:
+        for name, driver in drivers.items():
             if name == "b" and turn > 0:
                 continue
+            driver.send("go")
+            times[name].append(driver.recv())
+            say(NAMES[name], times[name][-1])
+    for driver in drivers.values():
+        driver.close()
+    _report({name: statistics.median(found) for name, found in times.items()}, arguments)
+
+
+def _start(name: str, home: Path, per_txid: int) -> Connection:
+    """A driver of its own for each way, ready when this returns: none has another one's state or compiled code."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    spawn.Process(target=_drive, args=(name, home, per_txid, theirs)).start()
+    theirs.close()
+    ours.recv()
+    return ours
+
+
+def _drive(name: str, home: Path, per_txid: int, asked: Connection) -> None:
+    spark = open_spark(home)
+    _warm_up(spark, name, home, per_txid)
+    way = _ways(spark, home, per_txid)[name]
+    asked.send("ready")
+    with suppress(EOFError):
+        while asked.recv():
             _forget(home)
             started = time.monotonic()
-            ways[name]()
-            times[name].append(time.monotonic() - started)
-            say(NAMES[name], times[name][-1])
+            way()
+            asked.send(time.monotonic() - started)
     spark.stop()
-    _report({name: statistics.median(found) for name, found in times.items()}, arguments)
 
 
 def _ways(spark, home: Path, per_txid: int) -> dict[str, Callable[[], None]]:
@@ -105,19 +130,17 @@ def _prepare(home: Path, events: int, per_txid: int) -> None:
         generate_events(data, events, per_txid)
 
 
-def _warm_up(spark, chosen: list[str], home: Path, per_txid: int) -> None:
-    """Every way twice on the first files, so that no one pays for cold code."""
+def _warm_up(spark, name: str, home: Path, per_txid: int) -> None:
+    """Twice on the first files, so that no one pays for cold code."""
     small = home / "warm"
     shutil.rmtree(small, ignore_errors=True)
     (small / "data").mkdir(parents=True)
     shutil.copytree(home / "pipelines", small / "pipelines")
     for path in sorted((home / "data").glob("*.json"))[:3]:
         shutil.copy2(path, small / "data" / path.name)
-    ways = _ways(spark, small, per_txid)
-    for name in chosen:
-        for _ in range(2):
-            _forget(small)
-            ways[name]()
+    for _ in range(2):
+        _forget(small)
+        _ways(spark, small, per_txid)[name]()
 
 
 def _forget(home: Path) -> None:

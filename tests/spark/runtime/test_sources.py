@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.commands import Commands, commands_on
 from tests.e2e.events import EACH, event, events, write_json, write_parquet_files
 from tests.e2e.home import Home, assert_true
+from twinstream.sources import read_files
 
 DRAIN = ("drain", "page_views", "--batch-records", str(EACH), "--wait", "0")
 NAMES = [
@@ -80,6 +81,20 @@ def test_odd_names_of_files_and_of_the_home_give_the_truth(
     before = home.read("page_views")
     commands.good("fold", "page_views")
     assert home.read("page_views") == before
+
+
+def test_names_are_hashed_as_spark_does_it(spark: Any) -> None:
+    names = [*NAMES, "", "x" * 200, "file:/" + "/".join(NAMES)]
+    rows = spark.createDataFrame([(name,) for name in names], "name string").selectExpr("name", "xxhash64(name)")
+    assert dict(rows.collect()) == {name: read_files.hash_of(name) for name in names}
+
+
+def test_files_whose_names_have_one_hash_are_told_apart(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_files, "hash_of", lambda _name: 7)
+    for number in range(read_files.A_HANDFUL + 1):
+        write_json(commands.home.data("page_views") / f"{number}.json", events(number))
+    commands.good(*DRAIN)
+    assert_true(commands.home, "page_views", "side")
 
 
 def test_a_home_whose_name_the_table_format_misreads_is_refused(
