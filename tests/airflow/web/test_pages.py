@@ -138,6 +138,15 @@ def test_a_reconciliation_shows_verdict_history_and_certificate(made: Made, web:
     assert first.headers["location"] == f"/twinstream/pipelines/page_views/reconciliations/{newest}"
 
 
+def test_who_may_repair_is_told_of_the_button_and_others_are_not(made: Made, web: Web, views: int) -> None:
+    id = made.reconcile(views, "page_views", results.different)
+    path = f"pipelines/page_views/reconciliations/{id}"
+    assert "Press Repair above" in web.as_user("op").get(path).text
+    assert "Press Repair above" not in web.as_user("viewer").get(path).text
+    equal = made.reconcile(views, "page_views")
+    assert "Press Repair above" not in web.as_user("op").get(f"pipelines/page_views/reconciliations/{equal}").text
+
+
 def test_a_certificate_that_was_changed_is_told(made: Made, web: Web, views: int) -> None:
     id = made.reconcile(views, "page_views", sealed=True)
     file = next((made.home / "certificates").rglob("30.json"))
