@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 
-class SkippingOperator(TwinstreamOperator, SkipMixin):
-    """Can leave out tasks after it."""
+class Skipping(SkipMixin):
+    """An operator that can leave out tasks after it: Airflow does not even start those."""
 
     inherits_from_skipmixin = True
 
@@ -31,3 +31,7 @@ class SkippingOperator(TwinstreamOperator, SkipMixin):
         """Airflow ends a task that skips others right there: what it would return is to be pushed before."""
         context["ti"].xcom_push(key="return_value", value=dict(result))
         self.skip(ti=context["ti"], tasks=tasks)
+
+
+class SkippingOperator(TwinstreamOperator, Skipping):
+    """One about a pipeline."""

@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from twinstream_airflow import settings
 from twinstream_airflow.notes import note
 from twinstream_airflow.operators.base import EngineOperator, SparkOperator, TwinstreamOperator
+from twinstream_airflow.operators.skipping import Skipping
 from twinstream_airflow.running.failures import in_airflows_words
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ class ScrubOperator(SparkOperator):
         return result
 
 
-class BackupOperator(EngineOperator):
-    """Writes the ledger into one file below the home and keeps the newest few."""
+class BackupOperator(EngineOperator, Skipping):
+    """Writes the ledger into one file below the home, keeps the newest few, and leaves out whom nobody asked for."""
 
     template_fields: Sequence[str] = ("keep",)
 
@@ -97,11 +98,20 @@ class BackupOperator(EngineOperator):
                 rows = backup(ledger.database, file)
         for old in sorted(folder.glob("ledger-*.jsonl"))[: -int(self.keep)]:
             old.unlink()
-        return {"file": str(file), "rows": rows}
+        result = {"file": str(file), "rows": rows}
+        after = context["task"].get_flat_relatives(upstream=False)
+        if unwanted := {task.task_id for task in after if not _is_wanted(context, task.pipeline)}:
+            self.skip_some(context, result, unwanted)
+        return result
 
 
 def _require_wanted(context: Context, pipeline: str) -> None:
-    """Skips a pipeline that was not asked for; nobody asking for any means all."""
-    asked = context["params"].get("pipelines")
-    if asked and pipeline not in asked:
+    """For tasks that are cleared, and where there was no backup that could leave them out."""
+    if not _is_wanted(context, pipeline):
         raise AirflowSkipException(f"{pipeline} was not asked for.")
+
+
+def _is_wanted(context: Context, pipeline: str) -> bool:
+    """Nobody asking for any means all."""
+    asked = context["params"].get("pipelines")
+    return not asked or pipeline in asked
