@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 class Skipping(SkipMixin):
-    """An operator that can leave out tasks after it: Airflow does not even start those."""
-
-    inherits_from_skipmixin = True
+    """What an operator needs that can leave out tasks after it: Airflow does not even start those."""
 
     def skip_all(self, context: Context, result: Mapping[str, Any]) -> None:
         """Ends this task with a result and leaves out everything after it."""
@@ -34,4 +32,6 @@ class Skipping(SkipMixin):
 
 
 class SkippingOperator(TwinstreamOperator, Skipping):
-    """One about a pipeline."""
+    """One of them, about a pipeline."""
+
+    inherits_from_skipmixin = True

@@ -78,6 +78,7 @@ class BackupOperator(EngineOperator, Skipping):
     """Writes the ledger into one file below the home, keeps the newest few, and leaves out whom nobody asked for."""
 
     template_fields: Sequence[str] = ("keep",)
+    inherits_from_skipmixin = True
 
     def __init__(self, *, keep: int | str = 7, **options: Any) -> None:
         super().__init__(**options)
@@ -99,7 +100,7 @@ class BackupOperator(EngineOperator, Skipping):
         for old in sorted(folder.glob("ledger-*.jsonl"))[: -int(self.keep)]:
             old.unlink()
         result = {"file": str(file), "rows": rows}
-        after = context["task"].get_flat_relatives(upstream=False)
+        after: Any = context["task"].get_flat_relatives(upstream=False)
         if unwanted := {task.task_id for task in after if not _is_wanted(context, task.pipeline)}:
             self.skip_some(context, result, unwanted)
         return result
