@@ -43,15 +43,17 @@ def main() -> None:
     chosen = [name for name in NAMES if name in arguments.only.split(",")]
     drivers = {name: _start(name, home, per_txid) for name in chosen}
     times: dict[str, list[float]] = {name: [] for name in chosen}
-    for turn in range(arguments.repeat):
-        for name, driver in drivers.items():
-            if name == "b" and turn > 0:
-                continue
-            driver.send("go")
-            times[name].append(driver.recv())
-            say(NAMES[name], times[name][-1])
-    for driver in drivers.values():
-        driver.close()
+    try:
+        for turn in range(arguments.repeat):
+            for name, driver in drivers.items():
+                if name == "b" and turn > 0:
+                    continue
+                driver.send("go")
+                times[name].append(driver.recv())
+                say(NAMES[name], times[name][-1])
+    finally:
+        for driver in drivers.values():  # which ends it
+            driver.close()
     _report({name: statistics.median(found) for name, found in times.items()}, arguments)
 
 

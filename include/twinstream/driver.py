@@ -15,7 +15,8 @@ ARCHIVE = "classes.jsa"
 _AUTO = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 _COLLECTOR = "-XX:+UseParallelGC"
 """Such a driver works through rows: what counts is how much it gets done, not how long it pauses."""
-_READ_BY_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_MAY_CHOOSE = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Variables by which Java and spark-submit are given options."""
 
 
 def driver_settings(jars: Sequence[str]) -> dict[str, str]:
@@ -34,5 +35,5 @@ def _java(options: Sequence[str]) -> dict[str, str]:
 
 def _collector() -> list[str]:
     """None where the environment has chosen one: Java does not start with two."""
-    chosen = any(re.search(r"-XX:\+Use\w+GC\b", os.environ.get(name, "")) for name in _READ_BY_JAVA)
+    chosen = any(re.search(r"-XX:\+Use\w+GC\b", os.environ.get(name, "")) for name in _MAY_CHOOSE)
     return [] if chosen else [_COLLECTOR]

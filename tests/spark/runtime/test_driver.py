@@ -71,3 +71,12 @@ def test_java_starts_with_one_collector_whoever_chose_it(monkeypatch: pytest.Mon
         assert started.returncode == 0, started.stderr
         collectors.add(started.stdout.split("Using ")[1].splitlines()[0])
     assert collectors == {"Parallel", "Serial", "G1"}
+
+
+@pytest.mark.parametrize("name", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
+def test_a_collector_that_the_environment_names_is_not_named_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    jars = [str(next(JARS.glob("*.jar")))]
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    assert "GC" in driver_settings(jars)[OPTIONS]
+    monkeypatch.setenv(name, "-Xmx1g -XX:+UseZGC")
+    assert "GC" not in driver_settings(jars)[OPTIONS]
