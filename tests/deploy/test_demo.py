@@ -40,7 +40,8 @@ def test_an_interrupt_while_airflow_starts_ends_all_of_it(tmp_path: Path) -> Non
     finally:
         process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=120)[0]
-    assert process.returncode == 130, said
+    # To a shell both are 130. Python ends itself by the signal if it was within an exec(), as of a lazy import.
+    assert process.returncode in (130, -signal.SIGINT), said
     assert "nothing of it is running any more" in said
     assert left_over(tmp_path) == []
 
