@@ -148,7 +148,7 @@ def test_an_interrupted_start_leaves_nothing(home: Path) -> None:
             process.send_signal(signal.SIGINT)
             break
     assert "is stopped again" in process.stderr.read()
-    assert process.wait(60) == 130
+    assert process.wait(60) in (130, -signal.SIGINT)  # to a shell both are 130
     assert left_over(home) == []
 
 
