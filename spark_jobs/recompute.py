@@ -2,7 +2,7 @@
 
 import sys
 
-from twinstream.cli.main import main
+from twinstream.cli.main import run
 
 if __name__ == "__main__":
-    main(["recompute", *sys.argv[1:]])
+    run(["recompute", *sys.argv[1:]])

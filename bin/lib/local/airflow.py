@@ -29,6 +29,8 @@ SMALL = {
     "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
     "AIRFLOW__CORE__PARALLELISM": "3",
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    # A task follows another at once: it waits for the scheduler half as long as this, by default half a second.
+    "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
     "AIRFLOW__API__HOST": "127.0.0.1",
     "AIRFLOW__API__WORKERS": "1",
     "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",

@@ -1,5 +1,5 @@
 """The command line: `twinstream`."""
 
-from twinstream.cli.main import main
+from twinstream.cli.main import run
 
-__all__ = ["main"]
+__all__ = ["run"]

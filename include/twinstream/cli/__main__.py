@@ -1,5 +1,5 @@
 """`python -m twinstream.cli`."""
 
-from twinstream.cli.main import main
+from twinstream.cli.main import run
 
-main()
+run()

@@ -111,13 +111,15 @@ class SparkOperator(TwinstreamOperator):
             self._job.kill()
 
     def _new_job(self, known: Settings, attempt: Mapping[str, str], on_ui: Any) -> Job:
-        from twinstream_airflow.running.job import ConnectJob
-        from twinstream_airflow.running.submit import SubmitJob
         from twinstream_airflow.running.where import ConnectServer, resolve
 
         where = resolve(self.spark)
         if isinstance(where, ConnectServer):
+            from twinstream_airflow.running.job import ConnectJob
+
             return ConnectJob(where, self.command, self.arguments(), known, attempt, on_ui)
+        from twinstream_airflow.running.submit import SubmitJob
+
         return SubmitJob(where, self.command, self.arguments(), known, attempt, on_ui)
 
     def _watch_at(self, task_instance: Any, address: str) -> None:

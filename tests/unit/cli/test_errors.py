@@ -115,6 +115,18 @@ def test_help_and_no_command_show_the_commands(run):
     assert run().code == 2
 
 
+@pytest.mark.parametrize(("arguments", "code"), [(["nosuch"], 2), (["--help"], 0)])
+def test_a_process_that_ends_at_once_leaves_with_its_exit_code_and_all_that_it_said(arguments, code):
+    program = (
+        "import atexit, sys; atexit.register(print, 'tidied'); from twinstream.cli import run; print('x' * 100_000); "
+        f"run({arguments})"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.returncode == code
+    assert said.stdout.startswith("x" * 100_000)
+    assert said.stdout.endswith("tidied\n")
+
+
 def test_a_reader_that_goes_away_is_no_error(write, folder, tmp_path):
     for number in range(300):
         write(f"visits_{number}")
