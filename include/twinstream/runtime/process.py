@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,7 @@ class SparkProcessor:
         self._places = places
         self._table = table
         self._known = KnownIds(table)
+        self._expects_suspects = False
         self._classify = Classifier(definition.pipeline)
         self._staging = StagingColumns(definition.pipeline.operator.state_columns(columns))
 
@@ -108,8 +110,9 @@ class SparkProcessor:
         """The group of a pipeline that deduplicates: its ids are looked at first, and kept beside its partials."""
         assert self._pipeline.deduplicate is not None
         folder = self._table / staging / "records"
-        records = Records(self._spark, self._pipeline, folder, self._pipeline.deduplicate.horizon_micros)
-        records.put_down(self._read(batches, {}, positions=True))
+        times = {batch.txid: batch.batch_time for batch in batches}
+        records = Records(self._spark, self._pipeline, folder, self._pipeline.deduplicate.horizon_micros, times)
+        records.put_down(self._read(batches, {}, positions=True), places=self._definition.late == "side")
         self._verify(batches)
         if self._decides_lateness:
             highest = {txid: high for txid, (_, high) in records.times.items()}
@@ -117,8 +120,7 @@ class SparkProcessor:
             window = self._pipeline.operator.window
             width = window.micros if window else 1
             records.late_before = {txid: at - at % width for txid, at in limits.items() if at is not None}
-        rows = records.read(self._known)
-        seen = self._stage(rows, f"{staging}/rows", discarded=False)
+        rows, seen = self._stage_once(records, staging)
         files = staged_files(self._table, f"{staging}/rows")
         results = self._summarise(batches, files, discarded=False)
         self._check(batches, results, seen)
@@ -126,10 +128,30 @@ class SparkProcessor:
         aside = self._to_put_aside(results, records.late_before)
         if aside:
             kept += self._stage_late(rows, staging, aside)
-        records.stage_ids(self._table / staging / IDS)
         kept += staged_files(self._table, f"{staging}/{IDS}")
         records.forget()
         return Staged(tuple(kept), results, time.monotonic() - started)
+
+    def _stage_once(self, records: Records, staging: str) -> tuple[DataFrame, Tally | None]:
+        """Stages the records and their ids; returns the records and the tally of all as they were read.
+
+        Where the group before had no suspects, this one is staged while its ids are looked for, and once more if it has
+        some.
+        """
+        folder = f"{staging}/rows"
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            looking = beside.submit(records.suspects, self._known)
+            copying = beside.submit(records.stage_ids, self._table / staging / IDS)
+            suspects = looking.result() if self._expects_suspects else None
+            rows = records.read(suspects)
+            seen = self._stage(rows, folder, discarded=False)
+            if suspects is None and (suspects := looking.result()):
+                records.drop(self._table / folder)
+                rows = records.read(suspects)
+                seen = self._stage(rows, folder, discarded=False)
+            copying.result()
+        self._expects_suspects = bool(suspects)
+        return rows, seen
 
     def _to_put_aside(self, results: Sequence[TxidResult], late_before: Mapping[int, int | None]) -> dict[int, int]:
         """The limits of the txids with late records to be put aside, where processing has told them."""

@@ -79,8 +79,9 @@ class Slice:
 
 
 POSITION = "struct<place:string,part:bigint,number:bigint>"
-"""Topic, partition and offset; or file, start of the block, and a number that grows from line to line. Of two readings
-only the order is the same, the numbers need not be."""
+"""Topic, partition and offset; or nothing, where the block is if all files were one in the order of their names, and a
+number that grows from line to line. No two records of a reading have the same. Of two readings only the order is the
+same, the numbers need not be."""
 
 FACTS = "_txid:bigint,_batch_micros:bigint,_discarded:boolean,_late_before:bigint"
 

@@ -149,7 +149,7 @@ class FileSource:
         from twinstream.sources.read_files import ToRead, read_files
 
         found = [
-            ToRead(piece, path, bool(file["plain"]), bool(file["fits"]))
+            ToRead(piece, path, file["size"], bool(file["plain"]), bool(file["fits"]))
             for piece in slices
             for file, path in self._paths(places, piece.range)
         ]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 A_HANDFUL = 8
 """So many files are told apart without a join."""
-_FIELDS = f"_file:string,{FACTS}"
+_FIELDS = f"_file:string,_start:bigint,{FACTS}"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,7 @@ class ToRead:
 
     piece: Slice
     path: Path
+    size: int
     plain: bool
     """Spark's fast reader sees one record a line."""
     fits: bool
@@ -54,7 +55,12 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead],
         )
     else:
         rows = _read_json(spark, source, files, positions)
-    facts = {uri: {"_file": str(f.path), **f.piece.facts()} for f in files for uri in spellings(f.path)}
+    starts = _starts(files)
+    facts = {
+        uri: {"_file": str(file.path), "_start": starts[file.path], **file.piece.facts()}
+        for file in files
+        for uri in spellings(file.path)
+    }
     keyed = {hash_of(uri): one for uri, one in facts.items()}
     if len(files) <= A_HANDFUL or len(keyed) < len(facts):
         rows = rows.withColumn("_path", looked_up(F.col("_path"), _FIELDS, facts)).select("*", "_path.*").drop("_path")
@@ -62,9 +68,19 @@ def read_files(spark: SparkSession, source: FileSource, files: Sequence[ToRead],
         table = small_table(spark, f"_key:bigint,{_FIELDS}", [{"_key": key, **one} for key, one in keyed.items()])
         rows = rows.withColumn("_key", F.xxhash64("_path")).join(F.broadcast(table), "_key").drop("_path", "_key")
     if not positions:
-        return rows
-    position = F.struct(F.col("_file").alias("place"), F.col("_part").alias("part"), F.col("_number").alias("number"))
-    return rows.withColumn("_position", position).drop("_part", "_number")
+        return rows.drop("_start")
+    part = F.col("_start") + F.col("_block")
+    position = F.struct(F.lit("").alias("place"), part.alias("part"), F.col("_number").alias("number"))
+    return rows.withColumn("_position", position).drop("_start", "_block", "_number")
+
+
+def _starts(files: Sequence[ToRead]) -> dict[Path, int]:
+    """Where each file would begin if all of them were one, in the order of their names."""
+    found, start = {}, 0
+    for path, size in sorted({(file.path, file.size) for file in files}, key=lambda one: str(one[0])):
+        found[path] = start
+        start += size + 1
+    return found
 
 
 def _places(positions: bool) -> list[Column]:
@@ -74,7 +90,7 @@ def _places(positions: bool) -> list[Column]:
     path = F.col("_metadata.file_path").alias("_path")
     if not positions:
         return [path]
-    start = F.col("_metadata.file_block_start").cast("bigint").alias("_part")
+    start = F.col("_metadata.file_block_start").cast("bigint").alias("_block")
     return [path, start, F.monotonically_increasing_id().alias("_number")]
 
 

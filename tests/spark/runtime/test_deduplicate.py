@@ -212,7 +212,7 @@ def test_a_filter_that_overlooks_an_id_is_found_by_reconciliation(
 ) -> None:
     home = made(tmp_path, spark, "keep", random.Random(seed))
     with monkeypatch.context() as patched:
-        patched.setattr(Segment, "found", lambda self, wanted: wanted[:0])
+        patched.setattr(Segment, "found", lambda self, wanted: wanted.hashes[:0])
         home.drain("page_views", batch_records=2 * EACH, group=2)
     result = reconcile(home)
     assert result.verdict is Verdict.DIFFERENT

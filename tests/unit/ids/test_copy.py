@@ -16,7 +16,7 @@ def records(path: Path, *rows: tuple[int, str | None, int | None]) -> Path:
     txids, ids, moments = ([row[place] for row in rows] for place in range(3))
     hashes = [None if one is None else number for number, one in enumerate(ids)]
     made = {"_txid": pa.array(txids, pa.int64()), "id": pa.array(ids, pa.string())}
-    made |= {"_event_micros": pa.array(moments, pa.int64()), "_id_hash": pa.array(hashes, pa.int64())}
+    made |= {"at": pa.array(moments, pa.timestamp("us", "UTC")), "_id_hash": pa.array(hashes, pa.int64())}
     pq.write_table(pa.table(made), path)
     return path
 
@@ -26,7 +26,7 @@ def test_only_what_counts_is_copied(tmp_path: Path) -> None:
         records(tmp_path / "1.parquet", (1, "late", 9), (1, "on the limit", 10), (2, "exempt", 0), (3, None, None)),
         records(tmp_path / "2.parquet", (4, "late too", 19), (4, "kept", 20)),
     ]
-    copy_ids(files, tmp_path / "ids", "id", {1: 10, 4: 20})
+    copy_ids(files, tmp_path / "ids", "id", "at", {1: 10, 4: 20})
     (file,) = (tmp_path / "ids" / "_kind=ids").iterdir()
     found = pq.read_table(file, partitioning=None).to_pylist()
     assert [(row["_txid"], row["_record_id"], row["_event_micros"]) for row in found] == [
@@ -37,11 +37,11 @@ def test_only_what_counts_is_copied(tmp_path: Path) -> None:
 
 
 def test_where_nothing_counts_no_file_is_left(tmp_path: Path) -> None:
-    copy_ids([records(tmp_path / "1.parquet", (1, "late", 9), (1, None, None))], tmp_path / "ids", "id", {1: 10})
+    copy_ids([records(tmp_path / "1.parquet", (1, "late", 9), (1, None, None))], tmp_path / "ids", "id", "at", {1: 10})
     assert list((tmp_path / "ids" / "_kind=ids").iterdir()) == []
 
 
 def test_event_times_are_those_of_living_records(tmp_path: Path) -> None:
     one = records(tmp_path / "1.parquet", (1, "a", 5), (1, "b", 7), (2, None, None))
     two = records(tmp_path / "2.parquet", (1, "c", 3), (3, "d", 4))
-    assert times([one, two]) == {1: (3, 7), 3: (4, 4)}
+    assert times([one, two], "at") == {1: (3, 7), 3: (4, 4)}

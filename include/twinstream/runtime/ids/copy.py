@@ -6,35 +6,48 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from twinstream.failpoints import durable
 from twinstream.runtime.ids.known import IDS
 
 FILE_IDS = 1_000_000
 """Files of records are joined into id files of at least so many ids."""
+STATISTICS = ["_txid", "_event_micros"]
+"""Of these columns a footer tells the span."""
 
 
-def copy_ids(files: Sequence[Path], into: Path, column: str, late_before: Mapping[int, int]) -> None:
-    """Writes `_kind=ids` below the folder: the ids in `column` with txid, event time and hash; late ones left out."""
+def copy_ids(files: Sequence[Path], into: Path, id: str, time: str, late_before: Mapping[int, int]) -> None:
+    """Writes `_kind=ids` below the folder: the ids with txid, event time and hash; late ones left out."""
     folder = into / f"_kind={IDS}"
     folder.mkdir(parents=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for written in [
-            pool.submit(_copy, some, folder / f"{number}.parquet", column, late_before)
+            pool.submit(_copy, some, folder / f"{number}.parquet", id, time, late_before)
             for number, some in enumerate(_together(files))
         ]:
             written.result()
 
 
-def _copy(files: Sequence[Path], target: Path, column: str, late_before: Mapping[int, int]) -> None:
+def read_living(path: Path, columns: Sequence[str], time: str) -> Any:
+    """These columns of a file of records and their `_event_micros`, dead letters left out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = dict.fromkeys([*columns, time, "_id_hash"])
+    rows = pq.read_table(path, columns=list(wanted), partitioning=None)
+    if rows["_id_hash"].null_count:
+        rows = rows.filter(rows["_id_hash"].is_valid())
+    return rows.select(columns).append_column("_event_micros", rows[time].cast(pa.int64()))
+
+
+def _copy(files: Sequence[Path], target: Path, id: str, time: str, late_before: Mapping[int, int]) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    names = ["_txid", column, "_event_micros", "_id_hash"]
-    rows = pa.concat_tables(pq.read_table(path, columns=names, partitioning=None) for path in files).select(names)
-    rows = rows.rename_columns(["_txid", "_record_id", "_event_micros", "_id_hash"])
-    rows = rows.filter(rows["_id_hash"].is_valid())
+    rows = pa.concat_tables(read_living(path, ["_txid", id, "_id_hash"], time) for path in files)
+    rows = rows.rename_columns(["_txid", "_record_id", "_id_hash", "_event_micros"])
     if late_before:
         txids = np.array(sorted(late_before))
         limits = np.array([late_before[txid] for txid in txids.tolist()])
@@ -45,7 +58,7 @@ def _copy(files: Sequence[Path], target: Path, column: str, late_before: Mapping
     if not rows.num_rows:
         return
     with durable("stage.ids"):
-        pq.write_table(rows, target, compression="snappy", use_dictionary=["_txid"])
+        pq.write_table(rows, target, compression="snappy", use_dictionary=["_txid"], write_statistics=STATISTICS)
 
 
 def _together(files: Sequence[Path]) -> list[list[Path]]:

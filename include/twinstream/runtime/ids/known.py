@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from twinstream.runtime.ids.segment import Segment, open_segment, remove_segment, write_segment
+from twinstream.runtime.ids.segment import Segment, Wanted, open_segment, remove_segment, write_segment
 from twinstream.sinks.base import mismatch
 from twinstream.sinks.delta import DeltaStore
 
@@ -51,8 +51,9 @@ class KnownIds:
 
         found: list[Any] = []
         paths: list[str] = []
-        for segment in self._segments(before, lowest, highest):
-            hits = segment.found(wanted)
+        hashes = Wanted(wanted)
+        for segment in sorted(self._segments(before, lowest, highest), key=lambda one: len(one.words)):
+            hits = segment.found(hashes)
             if len(hits):
                 found.append(hits)
                 paths += segment.paths

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twinstream.failpoints import durable
 from twinstream.paths import literal
@@ -20,10 +20,29 @@ from twinstream.runtime.ids.copy import copy_ids
 from twinstream.runtime.ids.known import KnownIds
 from twinstream.runtime.ids.suspects import suspects, times
 from twinstream.small_table import small_table
+from twinstream.sources.base import POSITION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+QUICK = {
+    "compression": "none",
+    "parquet.column.statistics.enabled": "false",
+    "parquet.size.statistics.enabled": "false",
+}
+"""How records are put down: they are read once, soon and as a whole, so that packing them would take longer."""
+
+
+@dataclass(frozen=True)
+class Suspects:
+    """Hashes that may be those of duplicates, and the files of known ids that have some of them."""
+
+    hashes: Any
+    files: list[Path]
+
+    def __bool__(self) -> bool:
+        return len(self.hashes) > 0
 
 
 @dataclass
@@ -34,64 +53,74 @@ class Records:
     pipeline: Pipeline
     folder: Path
     horizon: int
+    batch_times: Mapping[int, int]
+    """The time of every txid, in microseconds."""
     late_before: Mapping[int, int] = field(default_factory=dict)
     """Below which event time the records of a txid are late; to be said once the records are put down."""
     _schema: StructType | None = None
 
-    def put_down(self, rows: DataFrame) -> None:
-        """Writes the records as they were read and classified, with their `_position`."""
+    def put_down(self, rows: DataFrame, places: bool) -> None:
+        """Writes the records as they were read and classified, with their `_position`.
+
+        `_file` is needed to put records aside: of dead letters, and with `places` of all.
+        """
         from pyspark.sql import functions as F
 
         alive = F.col("_reason").isNull()
-        told = ["_kept", "_first", "_late_before"] + (["_record_id"] if self._id != "_record_id" else [])
-        rows = rows.withColumns(
-            {
-                "_row": F.monotonically_increasing_id(),
-                "_id_hash": F.when(alive, self._hash()),
-                "_event_micros": F.when(alive, F.unix_micros("_event_time")),
-            }
-        ).drop(*told)
+        told = {"_kept", "_first", "_discarded", "_late_before", "_batch_time", "_record_id", "_event_time"}
+        rows = rows.withColumn("_id_hash", F.when(alive, self._hash()))
+        if not places:
+            rows = rows.withColumn("_file", F.when(~alive, F.col("_file")))
+        rows = rows.drop(*told - {self._id, self._time})
         self._schema = rows.schema
         with durable("stage.records"):
-            rows.write.option("compression", "lz4_raw").parquet(str(self._rows_folder))
+            rows.write.options(**QUICK).parquet(str(self._rows_folder))
 
     def forget(self) -> None:
         """Deletes the files."""
+        self.drop(self.folder)
+
+    def drop(self, folder: Path) -> None:
+        """Deletes what was made of them."""
         with durable("stage.tidy"):
-            shutil.rmtree(self.folder)
+            shutil.rmtree(folder)
 
     @cached_property
     def times(self) -> dict[int, tuple[int, int]]:
         """The lowest and the highest event time of every txid that has any."""
-        return times(self._files())
+        return times(self._files(), self._time)
 
-    def read(self, known: KnownIds) -> DataFrame:
-        """The records again, each with whether it is a `_duplicate`."""
+    def suspects(self, known: KnownIds) -> Suspects:
+        """Hashes of ids that some records may share, or have in common with records that are known."""
+        hashes, paths = suspects(self._files(), self.times, self.horizon, known)
+        return Suspects(hashes, [known.table / path for path in paths])
+
+    def read(self, suspects: Suspects | None = None) -> DataFrame:
+        """The records again, each with whether it is a `_duplicate`; none is where there are no suspects."""
         from pyspark.sql import functions as F
 
         rows = self._rows()
-        hashes, paths = suspects(self._files(), self.times, self.horizon, known)
-        if not len(hashes):
+        if not suspects:
             rows = rows.withColumn("_duplicate", F.lit(False))
         else:
-            repeated = self._repeated(rows, hashes, [known.table / path for path in paths])
-            rows = rows.join(repeated.withColumn("_repeated", F.lit(True)), "_row", "left")
+            repeated = self._repeated(rows, suspects.hashes, suspects.files)
+            rows = rows.join(repeated.withColumn("_repeated", F.lit(True)), "_position", "left")
             rows = rows.withColumn("_duplicate", F.coalesce("_repeated", F.lit(False))).drop("_repeated")
         kept = F.col("_reason").isNull() & ~F.col("_duplicate")
         rows = rows.withColumns({"_record_id": F.col(f"`{self._id}`"), "_kept": kept, "_first": F.lit(True)})
-        return rows.drop("_row", "_id_hash", "_event_micros", "_position")
+        return rows.drop("_id_hash", "_event_micros", "_position")
 
     def stage_ids(self, folder: Path) -> None:
         """Writes the ids that later records are compared with: of all but dead letters and late records."""
-        copy_ids(self._files(), folder, self._id, self.late_before)
+        copy_ids(self._files(), folder, self._id, self._time, self.late_before)
 
     def _repeated(self, rows: DataFrame, hashes: object, files: list[Path]) -> DataFrame:
-        """The `_row` of every duplicate: among records with a suspicious hash the ids themselves decide."""
+        """The `_position` of every duplicate: among records with a suspicious hash the ids themselves decide."""
         from pyspark.sql import functions as F
 
         suspicious = self._as_table(hashes)
         mine = rows.join(suspicious, "_id_hash", "left_semi").select(
-            "_row", "_event_micros", F.col(f"`{self._id}`").alias("_record_id"),
+            "_position", "_event_micros", F.col(f"`{self._id}`").alias("_record_id"),
             F.struct("_txid", "_position").alias("_place"),
             F.coalesce(F.col("_event_micros") < F.col("_late_before"), F.lit(False)).alias("_late"),
         )  # fmt: skip
@@ -111,8 +140,8 @@ class Records:
         found = self.folder / "repeated"
         # As a file its size is known: where it is small, as mostly, it goes to the records and not they to it.
         with durable("stage.repeated"):
-            mine.join(before, same, "left_semi").select("_row").write.parquet(str(found))
-        return self.spark.read.schema("_row bigint").parquet(literal(found))
+            mine.join(before, same, "left_semi").select("_position").write.parquet(str(found))
+        return self.spark.read.schema(f"_position {POSITION}").parquet(literal(found))
 
     def _as_table(self, hashes: object) -> DataFrame:
         import numpy as np
@@ -125,23 +154,35 @@ class Records:
         return self.spark.read.schema("_id_hash bigint").parquet(literal(file))
 
     def _rows(self) -> DataFrame:
-        """What was put down, with the event time below which a record of its txid is late."""
+        """What was put down and what can be told from it, with the time below which a record of its txid is late."""
         from pyspark.sql import functions as F
 
         assert self._schema is not None
         rows = self.spark.read.schema(self._schema).parquet(literal(self._rows_folder))
-        if not self.late_before:
-            return rows.withColumn("_late_before", F.lit(None).cast("bigint"))
-        limits = [{"_txid": txid, "_late_before": limit} for txid, limit in self.late_before.items()]
-        table = small_table(self.spark, "_txid:bigint,_late_before:bigint", limits)
-        return rows.join(F.broadcast(table), "_txid", "left")
+        moment = F.when(F.col("_reason").isNull(), F.col(f"`{self._time}`"))
+        rows = rows.withColumns(
+            {"_event_time": moment, "_event_micros": F.unix_micros(moment), "_discarded": F.lit(False)}
+        )
+        facts = [
+            {"_txid": txid, "_batch_micros": time, "_late_before": self.late_before.get(txid)}
+            for txid, time in self.batch_times.items()
+        ]
+        table = small_table(self.spark, "_txid:bigint,_batch_micros:bigint,_late_before:bigint", facts)
+        table = table.withColumn("_batch_time", F.timestamp_micros("_batch_micros")).drop("_batch_micros")
+        return rows.join(F.broadcast(table), "_txid")
 
     @property
     def _id(self) -> str:
         """The column that holds the id as text, under a name that means nothing else anywhere."""
-        name = self.pipeline.record_id
-        plain = name.isidentifier() and self.pipeline.source.columns[name] == "string"
-        return name if plain else "_record_id"
+        return self._plain(self.pipeline.record_id, "string") or "_record_id"
+
+    @property
+    def _time(self) -> str:
+        """The column that holds the event time; of dead letters it means nothing."""
+        return self._plain(self.pipeline.event_time, "timestamp") or "_event_time"
+
+    def _plain(self, name: str, kind: str) -> str | None:
+        return name if name.isidentifier() and self.pipeline.source.columns.get(name) == kind else None
 
     def _hash(self) -> Column:
         """64 bits that stand for an id where only likeness is asked for."""

@@ -12,6 +12,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +37,43 @@ class Segment:
     words: Any
     hashes: Any
 
-    def maybe(self, wanted: Any) -> Any:
+    def maybe(self, wanted: Wanted) -> Any:
         """Those of the wanted hashes that the filter does not rule out."""
-        places, bits = _place(wanted, len(self.words)), _bits(wanted)
-        return wanted[(self.words[places] & bits) == bits]
+        import numpy as np
 
-    def found(self, wanted: Any) -> Any:
-        """Those of the wanted hashes, which are sorted, that are in the id files."""
+        there = np.take(self.words, wanted.places(len(self.words)))
+        np.bitwise_and(there, wanted.bits, out=there)
+        return wanted.hashes[there == wanted.bits]
+
+    def found(self, wanted: Wanted) -> Any:
+        """Those of the wanted hashes that are in the id files."""
         import numpy as np
 
         maybe = self.maybe(wanted)
         at = np.searchsorted(self.hashes, maybe)
         at[at == len(self.hashes)] = 0
         return maybe[self.hashes[at] == maybe]
+
+
+class Wanted:
+    """Hashes to be looked up in many segments: sorted, and where each is to be looked for is worked out once."""
+
+    def __init__(self, hashes: Any) -> None:
+        self.hashes = hashes
+        self._places: dict[int, Any] = {}
+
+    @cached_property
+    def bits(self) -> Any:
+        """What each sets in its word."""
+        return _bits(self.hashes)
+
+    def places(self, words: int) -> Any:
+        """The word of each in a filter of so many; segments in a row are mostly of one size."""
+        import numpy as np
+
+        if words not in self._places:
+            self._places = {words: _place(self.hashes, words).astype(np.intp)}
+        return self._places[words]
 
 
 def write_segment(into: Path, paths: Sequence[str], span: tuple[int, int], hashes: Any) -> Segment:

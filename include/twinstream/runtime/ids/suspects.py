@@ -9,20 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from twinstream.runtime.ids.copy import read_living
 from twinstream.runtime.ids.known import KnownIds, read_hashes
 
 SLICE_IDS = 32_000_000
 """So many hashes are looked at together; of a larger group, a slice of the hashes' range after the other."""
 
 
-def times(files: Sequence[Path]) -> dict[int, tuple[int, int]]:
+def times(files: Sequence[Path], time: str) -> dict[int, tuple[int, int]]:
     """The lowest and the highest event time of every txid in files of records, dead letters left out."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     found = []
     for path in files:
-        rows = pq.read_table(path, columns=["_txid", "_event_micros"], partitioning=None)
+        rows = read_living(path, ["_txid"], time)
         found.append(rows.group_by("_txid").aggregate([("_event_micros", "min"), ("_event_micros", "max")]))
     spans: dict[int, tuple[int, int]] = {}
     for row in pa.concat_tables(found).to_pylist() if found else ():
