@@ -52,7 +52,9 @@ def run(
         from twinstream.runtime.process import SparkProcessor
 
         columns = opened.columns(definition)
-        return SparkProcessor(opened.spark(), definition, columns, opened.places(definition), store.folder)
+        newest = opened.ledger.batches.get(generation.id, generation.frontier, generation.frontier)
+        repeated = any(batch.accounting is not None and batch.accounting.duplicate.count for batch in newest)
+        return SparkProcessor(opened.spark(), definition, columns, opened.places(definition), store.folder, repeated)
 
     folding = _Folding(opened, definition, store, progress)
     topic = producing(opened, definition, generation)

@@ -47,8 +47,9 @@ class SparkProcessor:
     """Processes groups of a pipeline on one Spark session."""
 
     def __init__(
-        self, spark: SparkSession, definition: Definition, columns: Mapping[str, str], places: Places, table: Path
-    ) -> None:
+        self, spark: SparkSession, definition: Definition, columns: Mapping[str, str], places: Places, table: Path,
+        expects_duplicates: bool = False,
+    ) -> None:  # fmt: skip
         self._spark = spark
         self._definition = definition
         self._pipeline = definition.pipeline
@@ -56,7 +57,7 @@ class SparkProcessor:
         self._places = places
         self._table = table
         self._known = KnownIds(table)
-        self._expects_suspects = False
+        self._expects_duplicates = expects_duplicates
         self._classify = Classifier(definition.pipeline)
         self._staging = StagingColumns(definition.pipeline.operator.state_columns(columns))
 
@@ -107,12 +108,17 @@ class SparkProcessor:
         return Staged(tuple(kept), results, time.monotonic() - started)
 
     def _process_once(self, batches: Sequence[Batch], staging: str, watermark: int | None, started: float) -> Staged:
-        """The group of a pipeline that deduplicates: its ids are looked at first, and kept beside its partials."""
+        """The group of a pipeline that deduplicates: its ids are looked at, and kept beside its partials.
+
+        Where no duplicates are expected the group is staged while its ids are looked for. If that finds some after all,
+        it is done once more, with the records' positions, which tell the first of an id and take time to put down.
+        """
         assert self._pipeline.deduplicate is not None
         folder = self._table / staging / "records"
         times = {batch.txid: batch.batch_time for batch in batches}
         records = Records(self._spark, self._pipeline, folder, self._pipeline.deduplicate.horizon_micros, times)
-        records.put_down(self._read(batches, {}, positions=True), places=self._definition.late == "side")
+        expected = self._expects_duplicates
+        records.put_down(self._read(batches, {}, positions=expected), places=self._definition.late == "side")
         self._verify(batches)
         if self._decides_lateness:
             highest = {txid: high for txid, (_, high) in records.times.items()}
@@ -120,7 +126,16 @@ class SparkProcessor:
             window = self._pipeline.operator.window
             width = window.micros if window else 1
             records.late_before = {txid: at - at % width for txid, at in limits.items() if at is not None}
-        rows, seen = self._stage_once(records, staging)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            looking = beside.submit(records.suspects, self._known)
+            copying = beside.submit(records.stage_ids, self._table / staging / IDS)
+            rows = records.read(looking.result() if expected else None)
+            seen = self._stage(rows, f"{staging}/rows", discarded=False)
+            self._expects_duplicates = bool(looking.result())
+            copying.result()
+        if self._expects_duplicates and not expected:
+            records.drop(self._table / staging)
+            return self._process_once(batches, staging, watermark, started)
         files = staged_files(self._table, f"{staging}/rows")
         results = self._summarise(batches, files, discarded=False)
         self._check(batches, results, seen)
@@ -131,27 +146,6 @@ class SparkProcessor:
         kept += staged_files(self._table, f"{staging}/{IDS}")
         records.forget()
         return Staged(tuple(kept), results, time.monotonic() - started)
-
-    def _stage_once(self, records: Records, staging: str) -> tuple[DataFrame, Tally | None]:
-        """Stages the records and their ids; returns the records and the tally of all as they were read.
-
-        Where the group before had no suspects, this one is staged while its ids are looked for, and once more if it has
-        some.
-        """
-        folder = f"{staging}/rows"
-        with ThreadPoolExecutor(max_workers=1) as beside:
-            looking = beside.submit(records.suspects, self._known)
-            copying = beside.submit(records.stage_ids, self._table / staging / IDS)
-            suspects = looking.result() if self._expects_suspects else None
-            rows = records.read(suspects)
-            seen = self._stage(rows, folder, discarded=False)
-            if suspects is None and (suspects := looking.result()):
-                records.drop(self._table / folder)
-                rows = records.read(suspects)
-                seen = self._stage(rows, folder, discarded=False)
-            copying.result()
-        self._expects_suspects = bool(suspects)
-        return rows, seen
 
     def _to_put_aside(self, results: Sequence[TxidResult], late_before: Mapping[int, int | None]) -> dict[int, int]:
         """The limits of the txids with late records to be put aside, where processing has told them."""

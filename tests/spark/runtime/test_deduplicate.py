@@ -207,6 +207,26 @@ def test_ids_are_known_whatever_was_folded_cleaned_and_lost(commands: Commands) 
     assert [one["duplicate"] for one in home.accounting("page_views").values()] == [1, 1, 1]
 
 
+def test_positions_are_put_down_only_where_duplicates_are_expected(
+    tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path, spark, "keep", random.Random(seed))
+    put_down = Records.put_down
+    with_positions: list[bool] = []
+
+    def noticed(self: Records, rows: Any, places: bool) -> None:
+        with_positions.append("_position" in rows.columns)
+        put_down(self, rows, places)
+
+    monkeypatch.setattr(Records, "put_down", noticed)
+    home.drain("page_views", batch_records=2 * EACH, group=1, max_batches=1)
+    assert with_positions == [False, True], "none was expected, so the group was done once more"
+    with_positions.clear()
+    home.drain("page_views", batch_records=2 * EACH, group=1)
+    assert with_positions == [True, True], "the ledger knows of duplicates"
+    assert_true(home, "page_views", "keep")
+
+
 def test_a_filter_that_overlooks_an_id_is_found_by_reconciliation(
     tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
