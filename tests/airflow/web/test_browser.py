@@ -32,6 +32,7 @@ PICTURES = ROOT / "build" / "screenshots"
 PAGES = {
     "overview": "/",
     "pipeline": "/pipelines/page_views",
+    "streamed": "/pipelines/clicks",
     "transaction": "/pipelines/page_views/txids/61",
     "reconciliation": "/pipelines/page_views/reconciliations/20",
     "problem": "/pipelines/nothing",
@@ -99,6 +100,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, auth_manager: Any) -> Iterato
         made.reconcile(views, "page_views", kind, ago=n * 90 * MINUTE, sealed=True)
     orders = made.generation("orders", made.define("orders"), 9)
     made.reconcile(orders, "orders", sealed=True)
+    clicks = made.generation("clicks", made.define("clicks"), 30)
+    made.stream(clicks)
+    made.reconcile(clicks, "clicks", sealed=True)
     settings = settings_of(made)
     web = mounted(lambda: settings, auth_manager)
     with Site(web.outer, web.token("user"), made) as found:
