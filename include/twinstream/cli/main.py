@@ -72,7 +72,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     for output in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             output.flush()
-    os._exit(code if isinstance(code, int) else 0)
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _report_usage(error: typer.TyperException, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """The records of a group, read from the source once and put down, so that their ids can be looked at before they count.
 
-What was put down has each record's place in the source's order, which only one reading can tell: a second one may split
-the same files at other places.
+Where duplicates are expected they are put down with their place in the source's order, which only one reading can tell:
+a second one may split the same files at other places.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Records:
     _schema: StructType | None = None
 
     def put_down(self, rows: DataFrame, places: bool) -> None:
-        """Writes the records as they were read and classified, with their `_position`.
+        """Writes the records as they were read and classified, with their `_position` if they have it.
 
         `_file` is needed to put records aside: of dead letters, and with `places` of all.
         """
