@@ -1,4 +1,4 @@
-"""Killed at every failpoint by SIGKILL in a real process, then started again: the result is the truth."""
+"""Killed by SIGKILL in a real process before and after every durable step, and started again: the result is true."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ RECONCILE = ["reconcile", "page_views"]
 DROP = ["drop", "page_views", "--generation", "1"]
 REINJECT = ["reinject", "page_views", "{home}/mended.json"]
 
-# Which home a step is met in, and by which command.
+# Which home a step is met in, and by which command, in the order in which it meets them.
 SCENES: dict[str, tuple[str, list[str]]] = {
     "ledger.upgrade": ("start", DRAIN),
     "ledger.host": ("start", DRAIN),
     "ledger.generation": ("start", DRAIN),
     "ledger.plan": ("start", DRAIN),
     "ledger.lease": ("start", DRAIN),
-    "ledger.attempt": ("start", DRAIN),
-    "ledger.processed": ("start", DRAIN),
-    "ledger.committed": ("start", DRAIN),
-    "ledger.unlease": ("start", DRAIN),
     "sink.create": ("start", DRAIN),
     "sink.fence": ("start", DRAIN),
+    "ledger.attempt": ("start", DRAIN),
+    "stage.group": ("start", DRAIN),
+    "ledger.processed": ("start", DRAIN),
+    "stage.late": ("start", DRAIN),
     "sink.notes": ("start", DRAIN),
     "sink.commit": ("start", DRAIN),
-    "stage.group": ("start", DRAIN),
-    "stage.late": ("start", DRAIN),
+    "ledger.committed": ("start", DRAIN),
+    "ledger.unlease": ("start", DRAIN),
     "stage.records": ("repeated", DRAIN),
     "stage.suspects": ("repeated", DRAIN),
     "stage.repeated": ("repeated", DRAIN),
@@ -89,6 +89,8 @@ ELSEWHERE = {
     "ledger.unpin": "tests/faults/test_ledger_steps.py::test_a_pin_whose_reader_is_killed_runs_out",
 }
 """Steps that no command of a scene meets, with the test that kills there."""
+CHAIN = 5
+"""So many steps are met one after the other in one home."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -108,20 +110,29 @@ def test_a_step_that_is_killed_elsewhere_is_named_there(step: str) -> None:
     assert f'"{step}"' in text or f'"{step}:' in text
 
 
-@pytest.mark.parametrize("step", SCENES)
-def test_killed_before_and_after_it_and_started_again_the_result_is_the_truth(
-    step: str, prepared: Prepared, tmp_path: Path
+def _chains() -> list[list[str]]:
+    """Steps that one command meets in one home, a few at a time."""
+    alike: dict[str, list[str]] = {}
+    for step, (home, command) in SCENES.items():
+        alike.setdefault(f"{home} {command}", []).append(step)
+    return [steps[start : start + CHAIN] for steps in alike.values() for start in range(0, len(steps), CHAIN)]
+
+
+@pytest.mark.parametrize("steps", _chains(), ids="-".join)
+def test_killed_before_and_after_each_and_started_again_the_result_is_the_truth(
+    steps: list[str], prepared: Prepared, tmp_path: Path
 ) -> None:
-    name, command = SCENES[step]
+    """One kill after the other, each started again into the next; in another home where there is nothing left to do."""
+    name, command = SCENES[steps[0]]
     stage = prepared.stage(name, tmp_path / "home")
-    stage.killed(command, f"{step}:before")
-    again = stage.run(command, f"{step}:after")
-    if again.code == 0:  # the last step of its command: nothing was left to do, and the other side needs another home
-        _finish(stage, command)
-        stage = prepared.stage(name, tmp_path / "other")
-        stage.killed(command, f"{step}:after")
-    else:
-        assert again.code == SIGKILL, again.err
+    for failpoint in [f"{step}:{side}" for step in steps for side in ("before", "after")]:
+        ran = stage.run(command, failpoint)
+        if ran.code == 0:
+            _finish(stage, command)
+            stage = prepared.stage(name, tmp_path / failpoint)
+            stage.killed(command, failpoint)
+        else:
+            assert ran.code == SIGKILL, f"{failpoint}: {ran.err}"
     _finish(stage, command)
 
 

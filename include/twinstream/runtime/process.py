@@ -111,14 +111,13 @@ class SparkProcessor:
         """The group of a pipeline that deduplicates: its ids are looked at, and kept beside its partials.
 
         Where no duplicates are expected the group is staged while its ids are looked for. If that finds some after all,
-        it is done once more, with the records' positions, which tell the first of an id and take time to put down.
+        it is staged once more.
         """
         assert self._pipeline.deduplicate is not None
         folder = self._table / staging / "records"
         times = {batch.txid: batch.batch_time for batch in batches}
         records = Records(self._spark, self._pipeline, folder, self._pipeline.deduplicate.horizon_micros, times)
-        expected = self._expects_duplicates
-        records.put_down(self._read(batches, {}, positions=expected), places=self._definition.late == "side")
+        records.put_down(self._read(batches, {}, positions=True), places=self._definition.late == "side")
         self._verify(batches)
         if self._decides_lateness:
             highest = {txid: high for txid, (_, high) in records.times.items()}
@@ -129,13 +128,15 @@ class SparkProcessor:
         with ThreadPoolExecutor(max_workers=1) as beside:
             looking = beside.submit(records.suspects, self._known)
             copying = beside.submit(records.stage_ids, self._table / staging / IDS)
-            rows = records.read(looking.result() if expected else None)
+            rows = records.read(looking.result() if self._expects_duplicates else None)
             seen = self._stage(rows, f"{staging}/rows", discarded=False)
-            self._expects_duplicates = bool(looking.result())
+            suspects = looking.result()
             copying.result()
-        if self._expects_duplicates and not expected:
-            records.drop(self._table / staging)
-            return self._process_once(batches, staging, watermark, started)
+        if suspects and not self._expects_duplicates:
+            records.drop(self._table / staging / "rows")
+            rows = records.read(suspects)
+            seen = self._stage(rows, f"{staging}/rows", discarded=False)
+        self._expects_duplicates = bool(suspects)
         files = staged_files(self._table, f"{staging}/rows")
         results = self._summarise(batches, files, discarded=False)
         self._check(batches, results, seen)

@@ -103,6 +103,8 @@ class Source(Protocol):
     """A replayable source of records."""
 
     kind: str
+    numbered: bool
+    """Whether records have numbers of their own. Elsewhere a part (see POSITION) is read by one task, in its order."""
 
     @property
     def columns(self) -> dict[str, str]:

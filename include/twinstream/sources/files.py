@@ -43,6 +43,7 @@ class FileSource:
     """`stop` at a file whose columns are not the definition's, or `ignore` what is added and take the rest as null."""
 
     kind = "files"
+    numbered = False
 
     def __post_init__(self) -> None:
         if self.format not in SUFFIXES:

@@ -19,6 +19,7 @@ from twinstream.reconcile.result import Difference, Verdict
 from twinstream.runtime.ids.known import IdFile, KnownIds
 from twinstream.runtime.ids.records import Records
 from twinstream.runtime.ids.segment import Segment
+from twinstream.runtime.process import SparkProcessor
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FILES, EACH = 6, 40
@@ -207,23 +208,26 @@ def test_ids_are_known_whatever_was_folded_cleaned_and_lost(commands: Commands) 
     assert [one["duplicate"] for one in home.accounting("page_views").values()] == [1, 1, 1]
 
 
-def test_positions_are_put_down_only_where_duplicates_are_expected(
+def test_the_source_is_read_once_whether_duplicates_are_expected_or_not(
     tmp_path: Path, spark: Any, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = made(tmp_path, spark, "keep", random.Random(seed))
-    put_down = Records.put_down
-    with_positions: list[bool] = []
+    done: list[str] = []
 
-    def noticed(self: Records, rows: Any, places: bool) -> None:
-        with_positions.append("_position" in rows.columns)
-        put_down(self, rows, places)
+    def noticed(what: str, method: Any) -> Any:
+        def noting(*given: Any, **named: Any) -> Any:
+            done.append(what)
+            return method(*given, **named)
 
-    monkeypatch.setattr(Records, "put_down", noticed)
+        return noting
+
+    monkeypatch.setattr(Records, "put_down", noticed("put down", Records.put_down))
+    monkeypatch.setattr(SparkProcessor, "_stage", noticed("staged", SparkProcessor._stage))
     home.drain("page_views", batch_records=2 * EACH, group=1, max_batches=1)
-    assert with_positions == [False, True], "none was expected, so the group was done once more"
-    with_positions.clear()
+    assert done == ["put down", "staged", "staged"], "none was expected, so the group was staged once more"
+    done.clear()
     home.drain("page_views", batch_records=2 * EACH, group=1)
-    assert with_positions == [True, True], "the ledger knows of duplicates"
+    assert done == ["put down", "staged"] * 2, "the ledger knows of duplicates"
     assert_true(home, "page_views", "keep")
 
 

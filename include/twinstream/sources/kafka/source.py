@@ -44,6 +44,7 @@ class KafkaSource:
     connection: str = "kafka_default"
 
     kind = "kafka"
+    numbered = True
 
     def __post_init__(self) -> None:
         if bool(self.topics) == bool(self.pattern):
