@@ -1,7 +1,8 @@
 """A long continuous run at a steady rate, with the driver's memory taken every few seconds: it must stay flat.
 
-Resident memory of Python and of the JVM, and the heap's live part (what was left after the last collection). A driver
-grows into its heap at first, so the second quarter of the time is compared with the last one.
+Resident memory of Python and of the JVM every few seconds, and the heap's live part: what is left after a collection
+that is asked for every minute. A driver grows into its heap at first, so the second quarter of the time is compared
+with the last one.
 
     .venv/bin/python benchmarks/soak.py [--minutes 20] [--rate 500] [--every "1 second"]
 """
@@ -26,6 +27,8 @@ from benchmarks.lib.workload import topic, write_definition
 
 SCRATCH = scratch("soak")
 SAMPLE_SECONDS = 5.0
+COLLECT_SAMPLES = 12
+"""At every so many samples garbage is collected."""
 MEGA = 1024**2
 NAMES = {"jvm": "JVM, resident", "python": "Python, resident", "heap": "heap, live after collection"}
 
@@ -75,20 +78,18 @@ class Sampling(threading.Thread):
         here = psutil.Process()
         began = time.monotonic()
         java = next(one for one in here.children(recursive=True) if "java" in one.name())
-        pools = list(self._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans())
-        heap = [
-            one
-            for one in pools
-            if one.getType().toString() == "Heap memory" and one.isCollectionUsageThresholdSupported()
-        ]
+        memory = self._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+        live = 0.0
         while not self.enough.wait(SAMPLE_SECONDS):
-            used = [one.getCollectionUsage() for one in heap]
+            if len(self.samples) % COLLECT_SAMPLES == 0:
+                self._jvm.java.lang.System.gc()
+                live = memory.getHeapMemoryUsage().getUsed() / MEGA
             self.samples.append(
                 {
                     "minutes": (time.monotonic() - began) / 60,
                     "jvm": java.memory_info().rss / MEGA,
                     "python": here.memory_info().rss / MEGA,
-                    "heap": sum(one.getUsed() for one in used if one is not None) / MEGA,
+                    "heap": live,
                 }
             )
 

@@ -41,8 +41,17 @@ CLASSIC_SETTINGS = {
     # Where in our code a column was made is of no use to users, and telling the JVM takes longer than making it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
+FORGETFUL = {
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "2000",
+    "spark.sql.ui.retainedExecutions": "50",
+}
+"""Spark remembers a thousand jobs, and a thousand queries with their plans, to show them: tens of megabytes of a small
+heap, and of no use where nothing shows them."""
 LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
+    **FORGETFUL,
     "spark.ui.showConsoleProgress": "false",
     "spark.speculation": "false",
     "spark.scheduler.mode": "FAIR",

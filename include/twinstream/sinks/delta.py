@@ -50,6 +50,9 @@ OUR_COLUMNS = {
     "_occurrences": "bigint",
 }
 COMMIT_TRIES = 50
+FOLLOWED = 100
+"""A handle that has followed the log for so many versions is opened anew: it keeps all that it has read, while one that
+is opened starts from the last checkpoint."""
 NOTES_MANY = 48
 NOTES_LARGE = 16 * 1024 * 1024
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\")
@@ -95,6 +98,7 @@ class DeltaStore:
         self.generation = generation
         self._columns = OUR_COLUMNS | {n: t for n, t in columns.items() if n not in OUR_COLUMNS}
         self._table: Any = None
+        self._opened_at = 0
 
     def exists(self) -> bool:
         from deltalake import DeltaTable
@@ -265,15 +269,16 @@ class DeltaStore:
     def _refresh(self) -> Any:
         from deltalake import DeltaTable
 
-        if self._table is None:
-            if not self.exists():
-                raise LedgerSinkMismatch(
-                    f"The table of generation {self.generation} is not at {self.folder}.",
-                    next_step="Bring it back from a backup, or start a new generation with `twinstream replay`.",
-                )
-            self._table = DeltaTable(str(self.folder))
-        else:
+        if self._table is not None and self._table.version() - self._opened_at < FOLLOWED:
             self._table.update_incremental()
+            return self._table
+        if not self.exists():
+            raise LedgerSinkMismatch(
+                f"The table of generation {self.generation} is not at {self.folder}.",
+                next_step="Bring it back from a backup, or start a new generation with `twinstream replay`.",
+            )
+        self._table = DeltaTable(str(self.folder))
+        self._opened_at = self._table.version()
         return self._table
 
     def _state(self, table: Any) -> SinkState:
