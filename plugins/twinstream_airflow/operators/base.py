@@ -92,6 +92,9 @@ class SparkOperator(TwinstreamOperator):
         """What is handed on as the task's result; `asked` is what all tries of this task have in common."""
         return dict(said)
 
+    def look(self, context: Context) -> None:
+        """What is to be seen to before anything is run; raises where nothing is to be run."""
+
     def work(self, context: Context) -> dict[str, Any]:
         said = self.run_on_spark(context)
         with self.engine() as engine:
@@ -103,8 +106,12 @@ class SparkOperator(TwinstreamOperator):
         with in_airflows_words():
             known = settings.of_task(self.pipeline)
             self._job = self._new_job(known, attempt_of(context), lambda url: self._watch_at(task_instance, url))
-        self._watch_at(task_instance, task_instance.log_url)
-        return self._job.run()
+
+        def look() -> None:
+            self.look(context)
+            self._watch_at(task_instance, task_instance.log_url)
+
+        return self._job.run(look)
 
     def on_kill(self) -> None:
         if self._job is not None:

@@ -35,12 +35,14 @@ class DrainOperator(SparkOperator):
         chosen = {"--max-batches": number(self.max_batches), "--batch-records": number(self.batch_records)}
         return [self.pipeline, *(f"{name}={value}" for name, value in chosen.items() if value is not None)]
 
-    def work(self, context: Context) -> dict[str, Any]:
+    def look(self, context: Context) -> None:
         with self.engine() as engine:
             generation = engine.any_generation(engine.definition(self.pipeline))
             if said := held(engine.ledger, generation.id):
                 note(context, said)
                 raise AirflowSkipException(f"{said}: what is planned is committed there.")
+
+    def work(self, context: Context) -> dict[str, Any]:
         result = super().work(context)
         if result["txids"]:
             context["outlet_events"][stream_asset(self.pipeline)].extra = {

@@ -49,14 +49,24 @@ class Job(ABC):
         self._tail: deque[str] = deque(maxlen=TAIL)
         self._killed = False
 
-    def run(self) -> dict[str, Any]:
-        """The command's result; raises what went wrong, the engine's own words first."""
+    def run(self, look: Callable[[], None]) -> dict[str, Any]:
+        """The command's result; raises what went wrong, the engine's own words first.
+
+        `look` is called first or, where that is no waste, while the command's libraries are loaded. What it raises ends
+        the command.
+        """
         with tempfile.TemporaryDirectory(prefix="twinstream-") as folder:
             file = Path(folder) / "result.json"
             environment = self._environment(file)
+            self._start(environment)
+            try:
+                look()
+            except BaseException:
+                self.kill()
+                raise
             failure: AirflowException | None = None
             try:
-                self._start_and_wait(environment)
+                self._wait(environment)
             except AirflowException as error:
                 failure = error
             said = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
@@ -89,7 +99,12 @@ class Job(ABC):
                 os.killpg(process.pid, signal.SIGKILL)
 
     @abstractmethod
-    def _start_and_wait(self, environment: Mapping[str, str]) -> None: ...
+    def _start(self, environment: Mapping[str, str]) -> None:
+        """Starts what need not wait for the look."""
+
+    @abstractmethod
+    def _wait(self, environment: Mapping[str, str]) -> None:
+        """Returns when the command has ended."""
 
     @abstractmethod
     def _process(self) -> subprocess.Popen[Any] | None: ...
@@ -133,9 +148,7 @@ class ConnectJob(Job):
     def _process(self) -> subprocess.Popen[str] | None:
         return self._child
 
-    def _start_and_wait(self, environment: Mapping[str, str]) -> None:
-        if self._server.ui:
-            self._on_ui(self._server.ui)
+    def _start(self, environment: Mapping[str, str]) -> None:
         command = [sys.executable, guard.__file__, sys.executable, str(entry_point(self.command)), *self.arguments]
         log.info("%s %s by Spark Connect", self.command, " ".join(self.arguments))
         self._child = subprocess.Popen(
@@ -147,6 +160,11 @@ class ConnectJob(Job):
             start_new_session=True,
             env={**environment, **self._sessions()},
         )
+
+    def _wait(self, environment: Mapping[str, str]) -> None:
+        if self._server.ui:
+            self._on_ui(self._server.ui)
+        assert self._child is not None
         assert self._child.stdout is not None
         for line in self._heard(self._child.stdout):
             log.info("%s", line.rstrip())

@@ -57,7 +57,10 @@ class SubmitJob(Job):
     def _process(self) -> subprocess.Popen[Any] | None:
         return self._hook._submit_sp if self._hook else None
 
-    def _start_and_wait(self, environment: Mapping[str, str]) -> None:
+    def _start(self, environment: Mapping[str, str]) -> None:
+        """A JVM is not started before it is known that it is needed."""
+
+    def _wait(self, environment: Mapping[str, str]) -> None:
         self._hook = self._new_hook()
         self._hook.submit(
             str(entry_point(self.command)), stdin=subprocess.PIPE, start_new_session=True, env=dict(environment)
