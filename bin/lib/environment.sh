@@ -46,5 +46,7 @@ export_defaults() {
     export TWINSTREAM_HOME=${TWINSTREAM_HOME:-$root/.twinstream}
     export TWINSTREAM_JARS=${TWINSTREAM_JARS:-$root/.jars}
     unset PYTHONHOME
+    # Python's compiled files are kept in the checkout: without them each of many short processes compiles all it imports.
+    unset PYTHONDONTWRITEBYTECODE
     use_recorded_java
 }

@@ -107,14 +107,16 @@ class Browser:
     def _shown(self) -> str:
         """The text of the page, or of its frame, with what is in front first."""
         page = "(document.querySelector('iframe')?.contentDocument ?? document)"
-        texts = f"[...{page}.querySelectorAll('dialog, main, body')].map(one => one.innerText).join(' | ')"
-        return str(self.evaluate(f"{page}.location + ' ' + {texts}"))[:1000]
+        texts = f"['dialog, [role=dialog]', 'main', 'body'].flatMap(each => [...{page}.querySelectorAll(each)])"
+        return str(self.evaluate(f"{page}.location + ' ' + {texts}.map(one => one.innerText).join(' | ')"))[:2000]
 
     def press(self, selector: str, text: str = "", seconds: float = 30.0) -> None:
         """Clicks with the mouse the first thing with exactly this text (none: any), once nothing else covers it."""
         all_of_them = f"[...document.querySelectorAll({json.dumps(selector)})]"
         found = f"{all_of_them}.find(one => [one.textContent.trim(), ''].includes({json.dumps(text)}))"
-        at = self.wait(f"({_MIDDLE})({found})", seconds)
+        at = None
+        while at != (at := self.wait(f"({_MIDDLE})({found})", seconds)):
+            time.sleep(0.1)  # what still moves would not be hit
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
 
