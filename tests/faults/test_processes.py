@@ -21,11 +21,12 @@ from twinstream.sinks.delta import DeltaStore
 from twinstream.sinks.snapshot import read_notes
 from twinstream.transaction import Outcome
 
-SHORT_LEASE = {"TWINSTREAM_LEASE_SECONDS": "4", "TWINSTREAM_GROUPS_IN_FLIGHT": "1"}
+ONE_GROUP = {"TWINSTREAM_GROUPS_IN_FLIGHT": "1"}
 """One group in flight: another thread could be stopped within a transaction, and SQLite would stay locked.
 
 The heartbeat still can: see `begin_and_stop`.
 """
+LEASE_SECONDS = [4 + 0.7 * number for number in range(10)]
 FENCED = 1
 PLACES = ["sink.fence:before", "ledger.processed:before", "sink.commit:before"]
 
@@ -42,10 +43,14 @@ def wait_until_stopped(command: Command) -> None:
 
 
 def begin_and_stop(prepared: Prepared, folder: Path, point: str) -> tuple[Stage, Command]:
-    """A drain that is stopped at a failpoint, and at rest: its heartbeat holds no transaction open."""
-    for number in range(5):
-        stage = prepared.stage("start", folder / f"home{number}")
-        zombie = stage.begin(DRAIN, SHORT_LEASE | {"TWINSTREAM_FAILPOINT": f"{point}!stop"})
+    """A drain that is stopped at a failpoint, and at rest: its heartbeat holds no transaction open.
+
+    Every try has another lease, and so another heartbeat: with the same one the failpoint may be met at its beat again.
+    """
+    for seconds in LEASE_SECONDS:
+        stage = prepared.stage("start", folder / f"home{seconds:g}")
+        lease = {"TWINSTREAM_LEASE_SECONDS": str(seconds), "TWINSTREAM_FAILPOINT": f"{point}!stop"}
+        zombie = stage.begin(DRAIN, ONE_GROUP | lease)
         wait_until_stopped(zombie)
         if not is_locked(stage.home.folder / "ledger.db"):
             return stage, zombie
@@ -59,7 +64,8 @@ def is_locked(ledger: Path) -> bool:
     with closing(sqlite3.connect(ledger, timeout=0.5, isolation_level=None)) as connection:
         try:
             connection.execute("begin immediate")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            assert error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY, error
             return True
         connection.execute("rollback")
         return False
