@@ -30,8 +30,9 @@ COMPILED = {
 }
 """Most tests look at few rows: there interpreting a query is quicker than compiling it. See `compiled`."""
 
-# A test run is over before Java's optimising compiler would pay; on few cores it only takes time from the tests.
-os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A test run is over before Java's optimising compiler would pay; on few cores it only takes time from the tests. The
+# other one is given more room than Java would: what does not fit is thrown away and compiled again.
+os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 
 # Another Spark on this machine must not lend its jars or settings to the tests.
 for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
@@ -84,7 +85,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     from pyspark.sql import SparkSession
 
     from twinstream.driver import driver_settings
-    from twinstream.spark import CLASSIC_SETTINGS
+    from twinstream.spark import CLASSIC_SETTINGS, FORGETFUL
 
     jars = sorted(JARS.glob("*.jar"))
     if not jars:
@@ -104,6 +105,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.shuffle.partitions": "2",
         **CLASSIC_SETTINGS,
+        **FORGETFUL,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -118,9 +120,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     session.stop()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def compiled(spark: Any) -> Iterator[None]:
-    """Queries are compiled, as they are outside of the tests; for the packages where that may make a difference."""
+    """Queries are compiled, as they are outside of the tests; for modules where that may make a difference."""
     for key, value in COMPILED.items():
         spark.conf.set(key, value)
     yield

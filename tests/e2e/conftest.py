@@ -11,7 +11,7 @@ from tests.e2e.commands import Commands, commands_on
 from tests.e2e.home import Home
 
 
-@pytest.fixture(autouse=True, scope="package")
+@pytest.fixture(autouse=True, scope="module")
 def _as_in_production(compiled: None) -> None:
     """The truth is compared with what users would get."""
 

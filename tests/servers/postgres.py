@@ -43,11 +43,11 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
-def postgres_database(server_url: str) -> Iterator[str]:
-    """Makes an empty database on a running server, yields its URL and drops it."""
+def postgres_database(server_url: str, template: str = "template1") -> Iterator[str]:
+    """Makes a database on a running server, empty or a copy of another one, yields its URL and drops it."""
     name = f"test_{secrets.token_hex(6)}"
     with psycopg.connect(libpq_url(server_url), autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"'.encode())
         try:
             yield server_url.rsplit("/", 1)[0] + f"/{name}"
         finally:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from bin.lib.local.processes import Started, free_port, stop
 from bin.lib.local.spark import Spark
+from twinstream.spark import FORGETFUL
 
-SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+SETTINGS = {"spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR", **FORGETFUL}
 
 
 @contextmanager

@@ -56,8 +56,9 @@ def test_a_backfill_of_many_runs_commits_everything_once(world: World) -> None:
     world.rest.unpause(dag)
     today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     body = {
-        "dag_id": dag, "from_date": (today - timedelta(days=5)).isoformat(), "to_date": today.isoformat(),
-        "max_active_runs": 3, "run_on_latest_version": True,
+        "dag_id": dag, "from_date": (today - timedelta(days=6)).isoformat(),
+        # Not today: where the scheduler makes the same day's run at the same moment, Airflow 3.3.2 ends its scheduler.
+        "to_date": (today - timedelta(days=1)).isoformat(), "max_active_runs": 3, "run_on_latest_version": True,
     }  # fmt: skip
     world.rest.call("POST", "/backfills", body)
     wait_for(lambda: len(world.rest.runs(dag)) >= 3, 60, "the runs of the backfill")

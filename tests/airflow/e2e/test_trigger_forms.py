@@ -84,6 +84,7 @@ def test_a_run_is_refused_until_the_form_is_right_then_started_by_clicks_only(wo
     assert len(world.rest.runs(dag)) == before
 
     form.enter("reason", "the source is being moved")
+    form.has("reason", "the source is being moved")
     form.trigger()
     run = form.started(dag)
     assert world.ended(dag, run) == "success", world.log(dag, run, "decide")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bin.lib.local.browser import Browser
+from tests.airflow.e2e.world import SECONDS
 
 DIALOG = "[role=dialog][data-scope=dialog][data-state=open]"
 TRIGGER = f"{DIALOG} [data-testid=trigger-dag-submit]"
@@ -91,10 +92,10 @@ class TriggerForm:
         self._tab.wait(f"document.querySelector('{DIALOG}').textContent.includes({json.dumps(why)})")
 
     def started(self, dag: str) -> str:
-        """The run whose page Airflow shows after the form is gone."""
+        """The run whose page Airflow shows after the form is gone, once it has asked anew for all that it shows."""
         beginning = f"/dags/{dag}/runs/"
         script = f"location.pathname.startsWith('{beginning}') && !document.querySelector('{DIALOG}')"
-        return str(self._tab.wait(f"{script} && decodeURIComponent(location.pathname.split('/')[4])"))
+        return str(self._tab.wait(f"{script} && decodeURIComponent(location.pathname.split('/')[4])", SECONDS))
 
     def pictures(self, folder: Path, name: str) -> None:
         """How it looks, light and dark."""

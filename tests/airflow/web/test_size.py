@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -75,7 +74,7 @@ def test_a_page_takes_at_most_three_times_as_long_with_100_000_txids(
             assert client.get(PAGES[page](newest)).status_code == 200
             if turn > 1:
                 took[many].append(time.perf_counter() - began)
-    small, large = (median(seconds) for seconds in took.values())
+    small, large = (min(seconds) for seconds in took.values())  # the rest of a second belongs to other tests
     assert large <= 3 * small, f"{page}: {small * 1000:.0f} ms with 100 txids, {large * 1000:.0f} ms with 100,000"
 
 
