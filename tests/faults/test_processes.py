@@ -65,7 +65,8 @@ def is_locked(ledger: Path) -> bool:
         try:
             connection.execute("begin immediate")
         except sqlite3.OperationalError as error:
-            assert error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY, error
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
             return True
         connection.execute("rollback")
         return False

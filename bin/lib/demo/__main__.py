@@ -14,6 +14,7 @@ from bin.lib.demo.pictures import take_pictures
 from bin.lib.demo.story import Story
 from bin.lib.demo.telling import heading, say, seconds
 from bin.lib.local.interrupts import listen
+from bin.lib.local.rest import Rest
 from twinstream.cli.output import report
 from twinstream.errors import TwinstreamError
 
@@ -39,7 +40,7 @@ def main() -> NoReturn:
             good = story.tell()
             _conclude(story, good)
             if not given.once:
-                _stay(parts)
+                _stay(parts, rest)
     except TwinstreamError as error:
         report(error, as_json=False)
         say(f"The logs of what was started are in {parts.home}/airflow and {parts.home}/spark.")
@@ -59,7 +60,7 @@ def _conclude(story: Story, good: bool) -> None:
         print(f"  {verdict}")
 
 
-def _stay(parts: Parts) -> NoReturn:
+def _stay(parts: Parts, rest: Rest) -> NoReturn:
     print(
         f"\n  Open {parts.airflow.address}\n"
         f"  login admin, password {parts.airflow.password}\n\n"
@@ -69,7 +70,8 @@ def _stay(parts: Parts) -> NoReturn:
         flush=True,
     )
     while True:
-        time.sleep(3600)
+        rest.watch()
+        time.sleep(2)
 
 
 if __name__ == "__main__":

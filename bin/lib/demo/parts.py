@@ -69,7 +69,9 @@ class Parts:
         settings = self.settings() | {"AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(connection)}
         password = self.state.secret("admin")
         self.airflow = Airflow(self.root, self.home / "airflow", free_port(), password, settings)
-        return self.airflow.start(self.state)
+        rest = self.airflow.start(self.state)
+        rest.watch = self.airflow.keep_up(self.state, say)
+        return rest
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

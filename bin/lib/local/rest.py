@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -10,6 +11,8 @@ import httpx
 from twinstream.errors import EnvironmentMissing
 
 DONE = ("success", "failed")
+AWAY_SECONDS = 60.0
+"""So long a server that does not answer is asked again: it may be on its way up."""
 
 
 class Rest:
@@ -18,6 +21,8 @@ class Rest:
     def __init__(self, address: str, user: str, password: str) -> None:
         self._http = httpx.Client(base_url=address, timeout=30.0)
         self._login = {"username": user, "password": password}
+        self.watch: Callable[[], None] = lambda: None
+        """Called before every request."""
 
     def is_healthy(self) -> bool:
         """Whether scheduler, DAG processor, triggerer and database all are."""
@@ -30,9 +35,9 @@ class Rest:
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """The answer to one request; an error of Airflow's in its own words."""
         if "Authorization" not in self._http.headers:
-            token = self._answer(self._http.post("/auth/token", json=self._login))["access_token"]
+            token = self._answer(self._request("POST", "/auth/token", json=self._login))["access_token"]
             self._http.headers["Authorization"] = f"Bearer {token}"
-        return self._answer(self._http.request(method, f"/api/v2{path}", json=body, params=query))
+        return self._answer(self._request(method, f"/api/v2{path}", json=body, params=query))
 
     def dags(self) -> set[str]:
         found: list[str] = []  # a DAG that comes meanwhile can push another one onto the next page, once more
@@ -109,6 +114,22 @@ class Rest:
     def _plugin_errors(self) -> list[Any]:
         found: list[Any] = self.call("GET", "/plugins/importErrors")["import_errors"]
         return found
+
+    def _request(self, method: str, path: str, **given: Any) -> httpx.Response:
+        """One request. It is made again where the server was not there to hear it, and, if it only asks, to answer."""
+        again = httpx.TransportError if method == "GET" else httpx.ConnectError
+        deadline = time.monotonic() + AWAY_SECONDS
+        while True:
+            self.watch()
+            try:
+                return self._http.request(method, path, **given)
+            except httpx.TransportError as error:
+                if not isinstance(error, again) or time.monotonic() > deadline:
+                    raise EnvironmentMissing(
+                        f"Airflow did not answer {method} {path}: {error}",
+                        next_step="The logs of its parts tell more.",
+                    ) from error
+                time.sleep(0.5)
 
     def _answer(self, response: httpx.Response) -> Any:
         if response.is_error:
