@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from bin.lib.local import airflow as local
-from bin.lib.local.airflow import RESTARTS, Airflow
+from bin.lib.local.airflow import PARTS, RESTARTS, Airflow
 from bin.lib.local.processes import Started, spawn, stop
 from bin.lib.local.state import State
 from twinstream.errors import EnvironmentMissing
@@ -46,7 +46,7 @@ def test_a_part_that_ends_is_started_again_and_one_that_does_not_stay_up_is_told
     airflow = Pretended(tmp_path, tmp_path, 0, "")
     said: list[str] = []
     for name in ("scheduler", "triggerer"):
-        state.start(name, lambda name=name: airflow._run(name, local.PARTS[name]))
+        state.start(name, partial(airflow._run, name, PARTS[name]))
     look = airflow.keep_up(state, said.append)
     before = part(state, "triggerer")
     for time in range(1, RESTARTS + 1):
@@ -58,6 +58,6 @@ def test_a_part_that_ends_is_started_again_and_one_that_does_not_stay_up_is_told
         assert part(state, "scheduler").is_running()
         assert State.load(state.file).processes == state.processes, "a stop finds it, whoever asks for it"
     kill(part(state, "scheduler"), airflow.log("scheduler"))
-    with pytest.raises(EnvironmentMissing, match="scheduler ended again and again: (?s:.*)says something last"):
+    with pytest.raises(EnvironmentMissing, match=r"scheduler ended again and again: (?s:.*)says something last"):
         look()
     assert part(state, "triggerer") == before
