@@ -37,6 +37,7 @@ class TxidRow:
     """When the attempt started that it is in now, or that committed it."""
 
 
+# In the order of the fields: rows are made by it.
 _NAMES = tuple(name for name in TxidRow.__dataclass_fields__ if name != "started_at")
 
 
@@ -50,7 +51,7 @@ def window(database: Database, generation: int, first: int, last: int) -> list[T
         .order_by(batches.c.txid)
     )
     with database.read() as connection:
-        return [TxidRow(**row._mapping) for row in connection.execute(statement)]
+        return [TxidRow(*row) for row in connection.execute(statement)]
 
 
 def open_states(database: Database, generation: int, frontier: int, limit: int) -> dict[int, str]:

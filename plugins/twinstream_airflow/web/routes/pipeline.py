@@ -56,7 +56,7 @@ def pipeline_facts(
     rows = window(ledger.database, generation.id, shown.first, shown.last)
     errors = failed(ledger.database, generation.id, generation.frontier)
     states = open_states(ledger.database, generation.id, generation.frontier, LOOKED_AT)
-    listed = [one for one in (_txid(row, errors) for row in reversed(rows)) if state in ("", one.state)]
+    listed = [row for row in reversed(rows) if state in ("", _state(row, errors))]
     return PipelineFacts(
         line=line,
         definition=_definition(here.definition(pipeline), generation),
@@ -64,7 +64,7 @@ def pipeline_facts(
         timeline=timeline(generation.last_txid, generation.frontier, states, errors),
         series=series(rows),
         accounting=_accounting(rows),
-        txids=listed[:LISTED],
+        txids=[_txid(row, errors) for row in listed[:LISTED]],
         more=len(listed) > LISTED,
         attempts=[attempt_line(one) for one in ledger.attempts.newest(generation.id, 15)],
         journal=[entry(one) for one in ledger.journal.newest(generation.id, 15)],
@@ -134,12 +134,16 @@ def _window(of: int, first: int | None, last: int | None, begin: int | None) -> 
     return Window(first=start, last=end, of=of)
 
 
+def _state(row: TxidRow, errors: Mapping[int, str]) -> str:
+    return FAILED if row.txid in errors and row.state == State.PLANNED else row.state
+
+
 def _txid(row: TxidRow, errors: Mapping[int, str]) -> TxidLine:
-    is_failed = row.txid in errors and row.state == State.PLANNED
-    reason = errors[row.txid] if is_failed else row.held_reason or row.discard_reason
+    state = _state(row, errors)
+    reason = errors[row.txid] if state == FAILED else row.held_reason or row.discard_reason
     return TxidLine(
         txid=row.txid,
-        state=FAILED if is_failed else row.state,
+        state=state,
         records=row.records,
         rows_out=row.rows_out,
         late=row.late,
