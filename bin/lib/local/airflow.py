@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bin.lib.local.processes import last_line, spawn, stop, tail
+from bin.lib.local.processes import spawn, stop, tail
 from bin.lib.local.rest import Rest
 from bin.lib.local.state import State
 from twinstream.errors import EnvironmentMissing
@@ -88,7 +88,7 @@ class Airflow:
                 ended[name] += 1
                 if ended[name] > RESTARTS:
                     raise self._failed(name, "again and again")
-                say(f"Airflow's {name} has ended ({last_line(self.log(name))}); it is started again")
+                say(f"Airflow's {name} has ended and is started again; its log is {self.log(name)}")
                 stop(process)
                 state.processes.remove(process)
                 state.start(name, partial(self._run, name, PARTS[name]))

@@ -128,11 +128,6 @@ def tail(log: Path, lines: int = 20) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def last_line(log: Path) -> str:
-    """What a program said last, cut short."""
-    return tail(log, 1).strip()[:200] or "it said nothing"
-
-
 def _in_session(session: int, since: float) -> Iterable[psutil.Process]:
     for process in psutil.process_iter():
         with suppress(psutil.Error, ProcessLookupError, PermissionError):
