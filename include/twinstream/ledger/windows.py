@@ -51,7 +51,7 @@ def window(database: Database, generation: int, first: int, last: int) -> list[T
         .order_by(batches.c.txid)
     )
     with database.read() as connection:
-        return [TxidRow(*row) for row in connection.execute(statement)]
+        return [TxidRow(*tuple(row)) for row in connection.execute(statement)]
 
 
 def open_states(database: Database, generation: int, frontier: int, limit: int) -> dict[int, str]:
