@@ -61,6 +61,16 @@ def test_a_pipeline_says_where_it_stands(made: Made, web: Web, views: int) -> No
     assert all(part["delivery"] == "exactly-once" for part in found["definition"]["parts"])
 
 
+def test_the_table_tells_failed_txids_from_planned_ones(made: Made, web: Web, views: int) -> None:
+    made.fail(views, 32, 32, "SourceChanged: the file is another one")
+    client = web.as_user("viewer")
+    for state, expected in (("FAILED", {32: "SourceChanged: the file is another one"}), ("PLANNED", [31, 33, 34, 35])):
+        found = client.get("api/pipelines/page_views", params={"state": state}).json()["txids"]
+        assert {one["state"] for one in found} == {state}
+        reasons = {one["txid"]: one["reason"] for one in found}
+        assert reasons == (expected if state == "FAILED" else dict.fromkeys(expected))
+
+
 def test_txids_are_filtered_by_the_address(made: Made, web: Web, views: int) -> None:
     made.hold(views, 32, "a reason")
     client = web.as_user("viewer")
