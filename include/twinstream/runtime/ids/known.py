@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ SEGMENT_IDS = 8_000_000
 """A segment is made from about so many ids; it takes ten bytes of each."""
 SMALL_SEGMENTS = 8
 """So many small segments are joined into one."""
+LOOK_UP = 65_536
+"""So many hashes are looked for together, in one segment after the other: they stay in the processor's cache."""
 MAKING_SECONDS = 3600.0
 """A segment that is not whole may be in the making for so long."""
 
@@ -49,15 +53,17 @@ class KnownIds:
         """
         import numpy as np
 
-        found: list[Any] = []
-        paths: list[str] = []
-        hashes = Wanted(wanted)
-        for segment in sorted(self._segments(before, lowest, highest), key=lambda one: len(one.words)):
-            hits = segment.found(hashes)
-            if len(hits):
-                found.append(hits)
-                paths += segment.paths
-        return np.unique(np.concatenate(found)) if found else wanted[:0], paths
+        segments = sorted(self._segments(before, lowest, highest), key=lambda one: len(one.words))
+
+        def look(start: int) -> list[Any]:
+            some = Wanted(wanted[start : start + LOOK_UP])
+            return [segment.found(some) for segment in segments]
+
+        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+            looked = list(pool.map(look, range(0, len(wanted), LOOK_UP)))
+        hits = [np.concatenate(found) for found in zip(*looked, strict=True)]
+        paths = [path for segment, found in zip(segments, hits, strict=False) if len(found) for path in segment.paths]
+        return np.unique(np.concatenate([wanted[:0], *hits])), paths
 
     def _segments(self, before: int, lowest: int, highest: int) -> list[Segment]:
         """Segments of all committed id files that can matter; what is missing is made, what is superfluous deleted."""

@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 
 QUICK = {
     "compression": "none",
+    "parquet.enable.dictionary": "false",
+    "parquet.page.write-checksum.enabled": "false",
+    "parquet.block.size": str(16 << 20),
     "parquet.column.statistics.enabled": "false",
     "parquet.size.statistics.enabled": "false",
 }
-"""How records are put down: they are read once, soon and as a whole, so that packing them would take longer."""
+"""How records are put down: they are read once, soon and as a whole, so that packing them would take longer. What is
+gathered before it is written is small, because it is as long-lived as garbage in a small heap can be."""
 _ORDER = {"_place": "string", "_part": "bigint", "_number": "bigint"}
 """A record's position, each part a column of its own, which takes less to put down than a struct. Where the source has
 no number, the part was read by one task, and the row says which record came first."""
