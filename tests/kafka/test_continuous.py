@@ -77,6 +77,30 @@ def test_what_is_planned_but_not_committed_is_finished_first(home: KafkaHome, to
     assert_true(home, "page_views", "side")
 
 
+def test_a_backlog_is_drained_before_a_query_begins(home: KafkaHome, topic: Topic) -> None:
+    topic.send(events(random.Random(5), 1_000))
+    with Streaming(home) as running:
+        until(lambda: counted(home) == 1_000)
+        topic.send([event(1)], 1)
+        until(lambda: counted(home) == 1_001)
+        until(lambda: facts(home).get("behind") == 0)
+        assert facts(home)["most_records"] == 100, "no batch of the query was full"
+    assert running.error is None
+    assert len(planned(home)) > 10
+    assert_true(home, "page_views", "side")
+
+
+def test_a_pause_ends_it_while_it_catches_up(home: KafkaHome, topic: Topic) -> None:
+    topic.send(events(random.Random(5), 300))
+    engine = home.engine()
+    generation = engine.generation(engine.definition("page_views"), create=True)
+    engine.ledger.journal.add(generation.id, PAUSED, "a test")
+    running = Streaming(home)
+    running.wait()
+    assert running.error is None
+    assert (counted(home), planned(home)) == (0, [])
+
+
 def test_records_that_are_deleted_before_they_are_read_end_it_by_name(home: KafkaHome, topic: Topic) -> None:
     topic.send(events(random.Random(5), 20), 0)
     stream(home)

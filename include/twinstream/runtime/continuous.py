@@ -1,6 +1,7 @@
 """Continuous mode: a long-lived Structured Streaming query whose batches become txids, committed by the same runner.
 
 The query says when and how far: what its offset log has for a batch becomes a planned range before anything is read.
+What waits beyond one batch when it would begin is drained first, as a drain would.
 The ledger says from where: every run starts a query of its own behind the last planned range, so that a checkpoint that
 is lost, old or another pipeline's cannot matter.
 """
@@ -25,14 +26,14 @@ from twinstream.ledger.runs import CONTINUOUS, Run
 from twinstream.pipeline import Definition
 from twinstream.runtime.drain import Drained, Runner
 from twinstream.runtime.explain import one_line
-from twinstream.runtime.plan import LedgerHistory
+from twinstream.runtime.plan import LedgerHistory, plan
 from twinstream.runtime.progress import Progress
-from twinstream.runtime.query import Facts, logged, logged_offsets, watch
+from twinstream.runtime.query import Facts, is_paused, logged, logged_offsets, watch
 from twinstream.runtime.rate import GROWTH
 from twinstream.runtime.rehearse import rehearse
 from twinstream.runtime.stopping import Stops
 from twinstream.sources.base import Places
-from twinstream.sources.kafka.source import KafkaSource
+from twinstream.sources.kafka.source import RECORD_BYTES, KafkaSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,6 +43,8 @@ ASKED, PAUSE, DEADLINE, DRAINED, TOLD = "stop asked", "paused", "time is up", "d
 """Why a run comes to its end."""
 FULL = 0.9
 """A batch with at least this part of the records that it may have has left others waiting."""
+CATCH_UP = 8
+"""As much as so many batches is planned at a time while it catches up."""
 
 
 @dataclass(frozen=True)
@@ -171,12 +174,36 @@ class Continuous:
             self._epoch = runner.drained.epoch
             self._require_current()
             with logged(self.ledger, self.generation, CONTINUOUS, self.request.context, self._end) as run:
-                runner.ending = lambda: self.stop.is_set() or self._stops.asked()
-                drain_planned()
-                runner.ending = lambda: False
-                more = not self._is_over()
+                more = True
                 while more:  # how large its batches may be is fixed when a query starts
-                    more = self._stream(run, drain_planned)
+                    runner.ending = lambda: self.stop.is_set() or self._stops.asked()
+                    drain_planned()
+                    self._catch_up(run, drain_planned)
+                    runner.ending = lambda: False
+                    more = not self._is_over() and self._stream(run, drain_planned)
+
+    def _catch_up(self, run: Run, drain_planned: Callable[[], None]) -> None:
+        """Drains what is more than one batch in large groups: a query would wait for its trigger after each batch."""
+        if self.request.every is None:
+            return
+        while not self._is_over() and (behind := self._waiting()) > self.most_records:
+            if is_paused(self.ledger, self.generation.id):
+                self._why = PAUSE
+                return
+            self._behind = behind
+            self.ledger.runs.note(run, self._facts(None))
+            began = time.monotonic()
+            size = self.definition.pipeline.batch_records
+            found = plan(
+                self.ledger, self.definition, self.generation.id, self.places, size,
+                CATCH_UP * self.most_records * RECORD_BYTES,
+            )  # fmt: skip
+            if found.problem is not None:
+                raise found.problem
+            self.progress.planned(len(found.txids), found.records)
+            drain_planned()
+            self._last = Done(found.records, time.monotonic() - began)
+            self._pace = found.records / self._last.seconds
 
     def _stream(self, run: Run, drain_planned: Callable[[], None]) -> bool:
         """Runs a query to its end; whether there is to be another one, with batches of another size."""

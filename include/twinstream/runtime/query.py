@@ -62,11 +62,16 @@ def watch(
         if time.monotonic() - noted >= NOTE_SECONDS:
             noted = time.monotonic()
             ledger.runs.note(run, facts())
-            newest = ledger.journal.last(run.generation, (PAUSED, RESUMED))
-            if newest is not None and newest["kind"] == PAUSED:
+            if is_paused(ledger, run.generation):
                 progress.note(f"{ledger.generations.get(run.generation).pipeline} was paused: the query ends")
                 return True
     return False
+
+
+def is_paused(ledger: Ledger, generation: int) -> bool:
+    """Whether somebody has paused the pipeline."""
+    newest = ledger.journal.last(generation, (PAUSED, RESUMED))
+    return newest is not None and newest["kind"] == PAUSED
 
 
 def logged_offsets(checkpoint: Path, batch: int) -> Mapping[str, Mapping[str, int]]:

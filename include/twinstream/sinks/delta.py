@@ -99,6 +99,8 @@ class DeltaStore:
         self._columns = OUR_COLUMNS | {n: t for n, t in columns.items() if n not in OUR_COLUMNS}
         self._table: Any = None
         self._opened_at = 0
+        self._told: dict[tuple[int, str], int] = {}
+        """Transactions of a version of the table: the library reads its log once more each time it is asked."""
 
     def exists(self) -> bool:
         from deltalake import DeltaTable
@@ -285,7 +287,13 @@ class DeltaStore:
         return SinkState(*(self._version(table, what) for what in ("txid", "epoch", "base")))
 
     def _version(self, table: Any, what: str) -> int:
-        return int(table.transaction_version(f"{self.generation}:{what}") or 0)
+        version = table.version()
+        found = self._told.get((version, what))
+        if found is None:
+            found = int(table.transaction_version(f"{self.generation}:{what}") or 0)
+            self._told = {known: one for known, one in self._told.items() if known[0] == version}
+            self._told[version, what] = found
+        return found
 
     def _write(self, step: str, table: Any, actions: Sequence[Any], versions: Mapping[str, int]) -> None:
         """The atomic step. It carries its transactions, so that a commit in between is a conflict, never a merge."""
