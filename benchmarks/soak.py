@@ -1,8 +1,8 @@
 """A long continuous run at a steady rate, with the driver's memory taken every few seconds: it must stay flat.
 
-Resident memory of Python and of the JVM every few seconds, and the heap's live part: what is left after a collection
-that is asked for every minute. A driver grows into its heap at first, so the second quarter of the time is compared
-with the last one.
+Resident memory of Python and of the JVM every few seconds, what the JVM uses beside its heap (classes, compiled code),
+and the heap's live part: what is left after a collection that is asked for every minute. A driver grows into its heap
+at first, so the second quarter of the time is compared with the last one.
 
     .venv/bin/python benchmarks/soak.py [--minutes 20] [--rate 500] [--every "1 second"]
 """
@@ -30,7 +30,13 @@ SAMPLE_SECONDS = 5.0
 COLLECT_SAMPLES = 12
 """At every so many samples garbage is collected."""
 MEGA = 1024**2
-NAMES = {"jvm": "JVM, resident", "python": "Python, resident", "heap": "heap, live after collection"}
+NAMES = {
+    "jvm": "JVM, resident",
+    "python": "Python, resident",
+    "beside": "JVM, classes and compiled code",
+    "heap": "heap, live after collection",
+}
+COLORS = ("#0b7285", "#9aa5b1", "#e8a33d", "#c2255c")
 
 
 def main() -> None:
@@ -89,6 +95,7 @@ class Sampling(threading.Thread):
                     "minutes": (time.monotonic() - began) / 60,
                     "jvm": java.memory_info().rss / MEGA,
                     "python": here.memory_info().rss / MEGA,
+                    "beside": memory.getNonHeapMemoryUsage().getUsed() / MEGA,
                     "heap": live,
                 }
             )
@@ -115,7 +122,7 @@ def _report(samples: list[dict[str, float]], done, behind: int, arguments: argpa
 
 def _plot(samples: list[dict[str, float]]) -> None:
     figure, axes = pyplot().subplots(figsize=(7, 3))
-    for (name, text), color in zip(NAMES.items(), ("#0b7285", "#9aa5b1", "#c2255c"), strict=True):
+    for (name, text), color in zip(NAMES.items(), COLORS, strict=True):
         axes.plot([one["minutes"] for one in samples], [one[name] for one in samples], label=text, color=color)
     axes.set_ylim(bottom=0)
     axes.set_xlabel("minutes")
