@@ -43,7 +43,7 @@ ASKED, PAUSE, DEADLINE, DRAINED, TOLD = "stop asked", "paused", "time is up", "d
 """Why a run comes to its end."""
 FULL = 0.9
 """A batch with at least this part of the records that it may have has left others waiting."""
-CATCH_UP = 8
+CATCH_UP = 4
 """As much as so many batches is planned at a time while it catches up."""
 
 
@@ -176,7 +176,7 @@ class Continuous:
             with logged(self.ledger, self.generation, CONTINUOUS, self.request.context, self._end) as run:
                 more = True
                 while more:  # how large its batches may be is fixed when a query starts
-                    runner.ending = lambda: self.stop.is_set() or self._stops.asked()
+                    runner.ending = self._should_end
                     drain_planned()
                     self._catch_up(run, drain_planned)
                     runner.ending = lambda: False
@@ -200,6 +200,8 @@ class Continuous:
             )  # fmt: skip
             if found.problem is not None:
                 raise found.problem
+            for warning in found.warnings:
+                self.progress.note(warning)
             self.progress.planned(len(found.txids), found.records)
             drain_planned()
             self._last = Done(found.records, time.monotonic() - began)
@@ -279,11 +281,19 @@ class Continuous:
             self._why = PAUSE
         return size
 
+    def _should_end(self) -> bool:
+        """Whether no further group should begin."""
+        asked = self.stop.is_set() or self._is_time_up() or self._stops.asked()
+        return asked or is_paused(self.ledger, self.generation.id)
+
+    def _is_time_up(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
     def _is_over(self) -> bool:
         """Whether somebody or the clock wants it to end; remembers which."""
         if self.stop.wait(0.2):
             self._why = TOLD
-        elif self._deadline is not None and time.monotonic() >= self._deadline:
+        elif self._is_time_up():
             self._why = DEADLINE
         elif self._stops.asked():
             self._why = ASKED
