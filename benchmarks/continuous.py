@@ -1,11 +1,11 @@
 """Continuous mode against its peers, in one run on the same topic: windowed counts and sums of JSON events.
 
 (a) Twinstream continuous and plain Structured Streaming with foreachBatch + MERGE into Delta, both with a trigger of
-one second and the same number of records a batch: first a backlog (throughput), then events that come at a steady rate
-(latency from the record's timestamp until its commit is visible). (b) Twinstream draining the backlog and one plain
-Spark batch read and aggregation of the same offsets into Delta. (c) Kafka to Kafka by Twinstream's real-time
-mode and by plain Structured Streaming with an interval trigger of one second: latency from the record's timestamp in
-one topic to that in the other.
+one second and the same number of records a batch of the query: first a backlog (throughput; Twinstream drains what
+waits beyond one batch in larger groups before its query begins), then events that come at a steady rate (latency from
+the record's timestamp until its commit is visible). (b) Twinstream draining the backlog and one plain Spark batch read
+and aggregation of the same offsets into Delta. (c) Kafka to Kafka by Twinstream's real-time mode and by plain
+Structured Streaming with an interval trigger of one second: latency from the record's timestamp in one topic to that in the other.
 
     .venv/bin/python benchmarks/continuous.py [--events 2000000] [--rate 1000] [--seconds 40] [--only a,b,c]
 """
@@ -148,7 +148,8 @@ class Bench:
 def _report(found: dict[str, float], arguments: argparse.Namespace) -> None:
     lines = [
         f"{arguments.events:,} JSON events in {PARTITIONS} partitions, then {arguments.rate:,.0f} events/s for "
-        f"{arguments.seconds:.0f} s; trigger of {EVERY}, at most {RECORDS:,} records a batch, driver heap 1 GB",
+        f"{arguments.seconds:.0f} s; trigger of {EVERY}, at most {RECORDS:,} records a batch of a query, "
+        "driver heap 1 GB",
         "",
         "| what | peer | Twinstream | ratio | aim |",
         "| --- | ---: | ---: | ---: | ---: |",

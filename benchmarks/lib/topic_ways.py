@@ -61,7 +61,7 @@ class Ways:
                 if seen >= until:
                     stop.set()
 
-        # A short group keeps its batches as large as the peer's; by itself it would make them larger.
+        # A short group keeps the batches of its query as large as the peer's; by itself it would make them larger.
         engine = self._engine(group_seconds=4.0)
         engine.continuous(f"bench_{topic}", ContinuousRequest(EVERY, wait_seconds=0), Watching(), stop)
         generation = engine.generation(engine.definition(f"bench_{topic}"))
