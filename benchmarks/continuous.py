@@ -5,7 +5,8 @@ one second and the same number of records a batch of the query: first a backlog 
 waits beyond one batch in larger groups before its query begins), then events that come at a steady rate (latency from
 the record's timestamp until its commit is visible). (b) Twinstream draining the backlog and one plain Spark batch read
 and aggregation of the same offsets into Delta. (c) Kafka to Kafka by Twinstream's real-time mode and by plain
-Structured Streaming with an interval trigger of one second: latency from the record's timestamp in one topic to that in the other.
+Structured Streaming with an interval trigger of one second: latency from the record's timestamp in
+one topic to that in the other.
 
     .venv/bin/python benchmarks/continuous.py [--events 2000000] [--rate 1000] [--seconds 40] [--only a,b,c]
 """
