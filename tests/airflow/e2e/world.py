@@ -183,7 +183,7 @@ class World:
 
     @contextmanager
     def ledger(self) -> Iterator[Ledger]:
-        opened = Ledger.open(self.ledger_url, create=False)
+        opened = Ledger.open(self.ledger_url)
         try:
             yield opened
         finally:
