@@ -74,6 +74,17 @@ def test_every_id_that_is_committed_is_found_and_no_other(table: Table, seed: in
     assert table.find(np.concatenate([mine[:10], others]))[0] == sorted(mine[:10].tolist())
 
 
+def test_ids_of_every_piece_and_every_segment_are_found(
+    table: Table, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_UP", 7)
+    mine, others = drawn(seed, 50), drawn(seed + 1, 50)
+    files = [table.commit(txid, mine[25 * (txid - 1) : 25 * txid]) for txid in (1, 2)]
+    found, paths = table.find(np.concatenate([mine, others]))
+    assert (found, sorted(paths)) == (np.unique(mine).tolist(), sorted(file.path for file in files))
+    assert table.find([]) == ([], [])
+
+
 def test_the_filter_lets_one_in_a_hundred_through(tmp_path: Path, seed: int) -> None:
     made = write_segment(tmp_path, ["a"], (0, 1), drawn(seed, 200_000))
     assert made.words.nbytes < 1.6 * 200_000
